@@ -43,6 +43,11 @@ class CockpitError(Exception):
         """The message without the subject, for places that show the subject themselves."""
         return str(self.args[0])
 
+    @property
+    def is_loss(self) -> bool:
+        """Whether it is the loss of a host, or was caused by one."""
+        return isinstance(self, HostError) or isinstance(self.__cause__, HostError)
+
     def __str__(self) -> str:
         problem, subject = self.args
         return f"{subject}: {problem}" if subject else str(problem)

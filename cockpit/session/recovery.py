@@ -30,7 +30,7 @@ def lost_hosts(state: State) -> list[HostState]:
 
 def is_loss(state: State, error: CockpitError) -> bool:
     """Return whether an error was caused by the loss of a host."""
-    return isinstance(error, HostError) or isinstance(error.__cause__, HostError) or bool(lost_hosts(state))
+    return error.is_loss or bool(lost_hosts(state))
 
 
 def check_hosts(state: State) -> None:

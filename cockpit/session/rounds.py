@@ -236,9 +236,8 @@ class Rounds:
             try:
                 return await window()
             except (HostError, ChangeRolledBack) as error:
-                lost = isinstance(error, HostError) or isinstance(error.__cause__, HostError)
                 self._repeats += 1
-                if not lost or self._repeats > _MOST_REPEATS or not await self._is_connected():
+                if not error.is_loss or self._repeats > _MOST_REPEATS or not await self._is_connected():
                     raise
         return False
 

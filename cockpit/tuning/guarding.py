@@ -20,8 +20,8 @@ _SETTLED = 5.0
 async def guarded(step: Coroutine[None, None, _T], change: PendingChange, guard: Guard | None) -> _T:
     """Await a step of the change while its limits hold and its lease on the host is renewed.
 
-    Raises Failure if a limit is exceeded, and HostError if the lease was not renewed in time, after the step was
-    cancelled.
+    Raises Failure if a limit is exceeded or somebody undoes the change on the host, and HostError if the lease was not
+    renewed in time, after the step was cancelled.
     """
     if guard is None:
         return await step
@@ -31,13 +31,8 @@ async def guarded(step: Coroutine[None, None, _T], change: PendingChange, guard:
     watching = (exceeded, renewing)
     try:
         await asyncio.wait((working, *watching), return_when=asyncio.FIRST_COMPLETED)
-        if renewing.done() and isinstance(renewing.exception(), ChangeRefused):
-            # The host has settled the change: perhaps by its confirmation, whose response is under way.
-            await asyncio.wait((working, exceeded), timeout=_SETTLED, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return working.result()
-        if not exceeded.done() and isinstance(renewing.exception(), ChangeRefused):
-            raise HostError(f"undone on the host: no message within {guard.lease} s, or by hand")
         failed = exceeded if exceeded.done() else renewing
         return failed.result()
     finally:
@@ -51,11 +46,23 @@ async def _exceeded(guard: Guard) -> NoReturn:
 
 
 async def _renewed(change: PendingChange, lease: int) -> NoReturn:
-    """Renew the lease until cancelled. Raises HostError if the host does not respond within the lease."""
+    """Renew the lease until cancelled. Raises HostError if the host does not respond within the lease, or undid the
+    change because it got no message; Failure if it was undone otherwise."""
+    clock = asyncio.get_running_loop().time
+    renewed = clock()
     while True:
+        sent = clock()
         try:
             async with asyncio.timeout(lease):
                 await change.poll(lease=lease)
         except TimeoutError:
             raise HostError(f"no response within {lease} s") from None
+        except ChangeRefused:
+            late = clock() - renewed >= lease / 2
+            # The host may have settled the change by its confirmation, whose response is under way.
+            await asyncio.sleep(_SETTLED)
+            if late:
+                raise HostError(f"undone on the host: no message within {lease} s") from None
+            raise Failure("undone on the host by hand") from None
+        renewed = sent
         await asyncio.sleep(lease / _RENEWALS)

@@ -138,6 +138,17 @@ async def test_change_without_counts_is_rolled_back(tmp_path: Path, monkeypatch:
         assert conf.read_text() == BEFORE
 
 
+async def test_undo_by_hand_is_no_loss_of_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with guarded(tmp_path, monkeypatch, *LIMITS) as (live, _, _, conf):
+        change = asyncio.ensure_future(live.tuning.apply({"Level": "6"}))
+        await live.session.until(lambda state: bool(state.changes and state.changes[-1].confirm_by))
+        (undo,) = (tmp_path / "state").rglob("undo")
+        await (await asyncio.create_subprocess_exec("sh", undo)).wait()
+        with pytest.raises(ChangeRolledBack, match="Level: undone on the host by hand") as failed:
+            await change
+        assert not failed.value.is_loss and conf.read_text() == BEFORE
+
+
 async def test_rounds_end_when_a_limit_is_exceeded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with guarded(tmp_path, monkeypatch, *LIMITS, ask=True) as (live, _, _, conf):
         rounds = asyncio.ensure_future(live.tuning.compare_in_rounds({"Level": "7"}, ROUNDS))
