@@ -65,6 +65,7 @@ _HISTORIES = (
     MetricHistory(" servers", 7, attrgetter("servers"), _percent, 100.0),
     MetricHistory(" gen", 8, attrgetter("generator"), _percent, 100.0),
     MetricHistory(" others", 6, attrgetter("other"), _percent, 100.0, mean=5),
+    MetricHistory("busiest", 9, attrgetter("busiest"), _percent, 100.0),
     MetricHistory("spawned/s", 4, attrgetter("spawned"), "{:.0f}".format),
     MetricHistory("accept q.", 5, attrgetter("accept"), "{:.0f}".format),
     MetricHistory("memory", 2, partial(_field, "memory", "used"), lambda value: size(round(value))),
