@@ -1,4 +1,4 @@
-"""Child processes of a test, without those that earlier tests in the same process still run."""
+"""Processes of a test: its children, without those that earlier tests in the same process still run; their ends."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,3 +23,18 @@ def family(process: psutil.Process) -> list[psutil.Process]:
     with suppress(psutil.NoSuchProcess):
         return [process, *process.children(recursive=True)]
     return [process]
+
+
+def command_of(process: psutil.Process) -> list[str]:
+    """Return the command line of a process; empty if it has ended."""
+    with suppress(psutil.NoSuchProcess):
+        return process.cmdline()
+    return []
+
+
+def is_gone(pid: int) -> bool:
+    """Return whether process `pid` has ended, reaped or not."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

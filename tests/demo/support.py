@@ -10,15 +10,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.processes import is_gone
 from tests.waiting import DEADLINE, wait_until
-
-
-def is_gone(pid: int) -> bool:
-    """Return whether process `pid` has ended, reaped or not."""
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 class Server:

@@ -19,8 +19,7 @@ import pytest
 from cockpit.demo.servers import DemoError, DemoServers
 from cockpit.profiles.reader import parse_profile
 from tests.data import data_of
-from tests.demo.support import is_gone
-from tests.processes import family, newer_children
+from tests.processes import family, is_gone, newer_children
 from tests.waiting import DEADLINE, wait_until
 
 DATA = data_of(__file__)

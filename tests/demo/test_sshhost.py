@@ -9,7 +9,8 @@ import asyncssh
 import pytest
 
 from cockpit.demo.layout import DemoFiles
-from tests.demo.support import is_gone, module
+from tests.demo.support import module
+from tests.processes import is_gone
 from tests.waiting import DEADLINE, until
 
 

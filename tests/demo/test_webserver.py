@@ -16,7 +16,8 @@ import pytest
 from cockpit.demo.webconfig import WebConfigError, WebSettings, load
 from cockpit.demo.webserver import main
 from tests.data import data_of
-from tests.demo.support import config_text, is_gone, running
+from tests.demo.support import config_text, running
+from tests.processes import is_gone
 from tests.waiting import DEADLINE, wait_until
 
 DATA = data_of(__file__)

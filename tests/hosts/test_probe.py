@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import socket
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from cockpit.model.errors import HostError
 from cockpit.model.host.samples import HostConfig, HostFacts, HostReading
 from cockpit.model.host.sar import COUNTERS
 from tests.hosts.conftest import prepend_to_path, running
-from tests.processes import newer_descendants
+from tests.processes import command_of, newer_descendants
 from tests.waiting import until
 
 MIB = 1024 * 1024
@@ -90,13 +90,6 @@ def whole_disks() -> tuple[int, int, int]:
 
 def partitions() -> set[str]:
     return {path.parent.name for path in Path("/sys/block").glob("*/*/partition")}
-
-
-def command_of(process: psutil.Process) -> list[str]:
-    """Its command line; empty if it has exited."""
-    with suppress(psutil.NoSuchProcess):
-        return process.cmdline()
-    return []
 
 
 def kernel_counters() -> dict[str, int]:

@@ -26,6 +26,7 @@ from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.data import data_of
 from tests.lab.services import nginx_config
+from tests.processes import is_gone
 from tests.waiting import free_port, wait_until
 
 DATA = data_of(__file__)
@@ -162,15 +163,7 @@ def _running(kind: str, root: Path, user: int | None, more: str) -> Iterator[Mas
     finally:
         # A test may have ended or restarted it.
         with suppress(FileNotFoundError, psutil.NoSuchProcess):
-            process = psutil.Process(master.pid) if _has_ended(process) else process
+            process = psutil.Process(master.pid) if is_gone(process.pid) else process
             tree += [process, *process.children()]
             process.send_signal(signal.SIGTERM)
-        wait_until(lambda: all(map(_has_ended, tree)))
-
-
-def _has_ended(process: psutil.Process) -> bool:
-    """Return whether a process has ended; it need not be reaped."""
-    try:
-        return process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
+        wait_until(lambda: all(is_gone(each.pid) for each in tree))

@@ -24,7 +24,8 @@ from cockpit.model.host.samples import HostConfig
 from cockpit.model.stacks import MAX_STACKS, MAX_TEXT
 from tests.data import data_of
 from tests.hosts.test_profiler import Profiled, folded, sample
-from tests.waiting import free_port, until, wait_until
+from tests.processes import command_of
+from tests.waiting import DEADLINE, free_port, until, wait_until
 
 DATA = data_of(__file__)
 
@@ -78,6 +79,7 @@ def server(directory: Path) -> Iterator[tuple[int, str]]:
 async def profiling(monkeypatch: pytest.MonkeyPatch, name: str, via: str = "") -> AsyncIterator[Profiled]:
     """A host on this machine whose processes of this name are profiled."""
     monkeypatch.setattr(script, "SLICE_SECONDS", 1.0)
+    monkeypatch.setattr(profiler, "LAST_SLICE", DEADLINE)
     watch = Profiled(HostConfig(name="web1", via=via, interval=0.2, processes=(name,), profile=199), None)
     tasks = [asyncio.ensure_future(watch.feed.run()), asyncio.ensure_future(watch.profiler.run())]
     try:
@@ -104,7 +106,7 @@ async def test_functions_of_javascript_are_named_by_the_map_of_its_user(
             await until(lambda: written.exists() and "work.js" in written.read_text(errors="replace"))
             # Its function may be inlined into the code of the file.
             async with profiling(monkeypatch, "node") as watch:
-                await until(lambda: any("work.js" in frame for frame in frames(watch)), 60)
+                await until(lambda: any("work.js" in frame for frame in frames(watch)))
 
 
 @contextmanager
@@ -146,8 +148,8 @@ async def test_only_the_control_group_of_the_server_is_sampled(
         (group / "cgroup.procs").write_text(str(pid))
         try:
             async with profiling(monkeypatch, name) as watch:
-                await until(lambda: sum(part.samples for part in watch.slices) > 20, 60)
-                commands = [process.cmdline() for process in psutil.Process().children(recursive=True)]
+                await until(lambda: sum(part.samples for part in watch.slices) > 20)
+                commands = [command_of(process) for process in psutil.Process().children(recursive=True)]
         finally:
             home.write_text(str(pid))
     (perf,) = (command for command in commands if command[:2] == ["perf", "record"])
@@ -161,7 +163,7 @@ async def test_a_full_disk_does_not_matter(
     (directory / "full").write_text(FULL)
     (directory / "full").chmod(0o755)
     async with profiling(monkeypatch, server[1], via=str(directory / "full")) as watch:
-        await until(lambda: sum(part.samples for part in watch.slices) > 20, 60)
+        await until(lambda: sum(part.samples for part in watch.slices) > 20)
     assert [condition for condition, _ in watch.reports] == ["running", "stopped"]
 
 
@@ -205,11 +207,11 @@ async def test_functions_of_python_are_named_by_py_spy(
     monkeypatch.setattr(profiler, "PAUSES", 1)
     master, name = gunicorn
     async with profiling(monkeypatch, name) as watch:
-        await until(lambda: "inner (app.py)" in frames(watch), 60)
+        await until(lambda: "inner (app.py)" in frames(watch))
         before = len(watch.slices)
         # None runs between two slices.
         await until(killed_profilers)
-        await until(lambda: len(watch.slices) > before and len(watch.reports) > 2, 60)
+        await until(lambda: len(watch.slices) > before and len(watch.reports) > 2)
         assert all(process.status() != psutil.STATUS_STOPPED for process in master.children())
     assert {part.source for part in watch.slices} == {"py-spy"}
     assert {stack.split(";")[0] for part in watch.slices for stack in part.stacks} == {name}
@@ -226,7 +228,7 @@ async def test_missing_permission_for_py_spy_is_named(
     (directory / "via").write_text(UNTRACED)
     (directory / "via").chmod(0o755)
     async with profiling(monkeypatch, gunicorn[1], via=str(directory / "via")) as watch:
-        await until(lambda: sum(part.samples for part in watch.slices) > 20, 60)
+        await until(lambda: sum(part.samples for part in watch.slices) > 20)
     assert {part.source for part in watch.slices} <= {"cycles", "cpu-clock"}
     assert watch.reports[0][1].startswith("no functions of Python: py-spy is not permitted: log in as root")
 
@@ -281,7 +283,7 @@ async def test_functions_of_tomcat_are_named_by_async_profiler(
         wait_until(lambda: client.connect_ex(("127.0.0.1", port)) == 0)
         with program("wrk", "-t1", "-c4", "-d300", f"http://127.0.0.1:{port}/a.txt"):
             async with profiling(monkeypatch, name) as watch:
-                await until(lambda: any(frame.startswith("org/apache/catalina/") for frame in frames(watch)), 60)
+                await until(lambda: any(frame.startswith("org/apache/catalina/") for frame in frames(watch)))
         check = (str(asprof), "check", "-f", "/dev/null", "-e", "cpu", str(server.pid))
         assert subprocess.run(check).returncode == 0  # noqa: ASYNC221
         # As if everything on the host was killed during a slice.

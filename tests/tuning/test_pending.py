@@ -1,8 +1,10 @@
 """Changes in progress: lock, guard, undo by the host, confirmation, shared homes, pruning, sudo, busybox."""
 
 import asyncio
+import os
 import shlex
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import privileged
 from cockpit.tuning.tuner import Tuner
+from tests.processes import is_gone
 from tests.tuning.conftest import ORIGINAL, FaultyShell, Server, expect_rolled_back
 from tests.waiting import until
 
@@ -105,9 +108,9 @@ async def interrupted_change(server: Server, shell: FaultyShell) -> Path:
         await Tuner(timeouts=Timeouts(reach=0.05)).apply(shell, "web1", [(server.keep_alive(), "Off")])
     shell.cut_before.clear()
     (change,) = server.changes()
-    guard = psutil.Process(int((change / "pid").read_text().partition(":")[0]))
-    guard.kill()
-    await until(lambda: not guard.is_running() or guard.status() == psutil.STATUS_ZOMBIE)
+    guard = int((change / "pid").read_text().partition(":")[0])
+    os.kill(guard, signal.SIGKILL)
+    await until(lambda: is_gone(guard))
     return change
 
 
