@@ -12,7 +12,7 @@ import pytest
 
 from cockpit.hosts.probe.script import LINE_BYTES, QUEUE_ROUND, ROUND
 from cockpit.hosts.probe.tree_time import CpuTicks, ProcessTreeTime
-from cockpit.model.host.rates import step_between
+from cockpit.model.host.rates import ProcessTimes, step_between
 from cockpit.model.host.samples import HostReading, ProcessCounters
 from tests.data import data_of
 from tests.hosts.conftest import Spawner, prepend_to_path, running, tag
@@ -187,6 +187,7 @@ async def test_cpu_time_after_idle_is_in_next_frame(host_shell: str, spawner: Sp
                 assert worker.stdin and worker.stdout
                 worker.stdin.write(b"\n")
                 worker.stdout.readline()
+            await until(lambda: all(psutil.Process(each.pid).status() == psutil.STATUS_SLEEPING for each in workers))
             after = await probe.read()
             for worker in workers:
                 old, new = (row_of(reading, worker.pid) for reading in (before, after))
@@ -209,17 +210,22 @@ async def test_processes_that_share_a_cpu_wait_for_it(spawner: Spawner) -> None:
     for worker in workers:
         os.sched_setaffinity(worker.pid, {min(os.sched_getaffinity(0))})
     async with running(f"{TAG}-work") as probe:
-        before = await probe.read()
-        for worker in workers:
-            assert worker.stdin
-            worker.stdin.write(4 * b"\n")
-        for worker in workers:
-            assert worker.stdout
-            for _ in range(4):
-                worker.stdout.readline()
-        use = step_between(before, await probe.read(), probe.facts).times
-    assert use is not None and use.wait is not None and 25 < use.wait < 100 and use.busiest > 50
-    on_cpu, waiting, _, sleeping = use.shares
+
+        async def busy() -> ProcessTimes | None:
+            """Let both compute; return their times, or None if this test was late: they idled, or computed in turn."""
+            before = await probe.read()
+            for worker in workers:
+                assert worker.stdin
+                worker.stdin.write(4 * b"\n")
+            for worker in workers:
+                assert worker.stdout
+                for _ in range(4):
+                    worker.stdout.readline()
+            times = step_between(before, await probe.read(), probe.facts).times
+            assert times is not None and times.wait is not None and times.wait < 100
+            return times if times.wait > 25 and times.busiest > 50 else None
+
+        on_cpu, waiting, _, sleeping = (await until(busy)).shares
     assert on_cpu > 0 and waiting > 0 and on_cpu + waiting + sleeping == pytest.approx(100, abs=5)
 
 
