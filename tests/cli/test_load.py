@@ -281,4 +281,4 @@ def test_run_continues_if_ndjson_reader_closes(url: str, tmp_path: Path) -> None
         process.stdout.close()
         errors = process.stderr.read()
     assert process.returncode == 0 and "cockpit: --ndjson: the reader closed the pipe" in errors
-    assert json.loads(cockpit("report", file, "--json").stdout)[0]["duration"] == pytest.approx(1.5, abs=0.5)
+    assert json.loads(cockpit("report", file, "--json").stdout)[0]["duration"] > 1.0

@@ -310,13 +310,18 @@ async def engine_run(behave: Behaviour, poller: str = "best", **values: Any) -> 
         return await engine_load(plan(server.url, **values), poller), server
 
 
-async def load_until(make_plan: Callable[[float], LoadPlan], condition: Callable[[Outcome], bool]) -> Outcome:
-    """Run increasingly long plans (made from a factor) until the condition holds; return the last outcome.
+async def load_until(
+    make_plan: Callable[[float], LoadPlan],
+    condition: Callable[[Outcome], bool],
+    run: Callable[[LoadPlan], Awaitable[Outcome]] | None = None,
+) -> Outcome:
+    """Run increasingly long plans (made from a factor) with `run` (default: `load`) until the condition holds; return
+    the last outcome.
 
     For effects that need a fraction of a second on an idle machine, and longer runs on a busy machine.
     """
     for factor in (1.0, 4.0, 16.0, 64.0):
-        outcome = await load(make_plan(factor))
+        outcome = await (run or load)(make_plan(factor))
         if condition(outcome):
             break
     return outcome
