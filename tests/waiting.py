@@ -2,9 +2,12 @@
 
 import asyncio
 import inspect
+import itertools
+import os
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,6 +15,9 @@ import pytest
 # Seconds; far longer than any test waits, even on a busy machine.
 DEADLINE = 120.0
 _STEP = 0.01
+# Ports that the kernel never chooses by default, and how many of them are for one process of the tests.
+_PORTS, _BLOCK = range(20_000, 32_000), 40
+_calls = itertools.count()
 # Programs of every Linux and macOS.
 BASE = ("sh", "bash", "awk")
 
@@ -43,11 +49,15 @@ def _check_deadline(condition: Callable[[], object], ends: float) -> None:
         raise TimeoutError(f"still false: {inspect.getsource(condition).strip()}")
 
 
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM, address: str = "127.0.0.1") -> int:
-    """Return a port that nothing uses at the moment."""
-    with socket.socket(type=kind) as sock:
-        sock.bind((address, 0))
-        return int(sock.getsockname()[1])
+def free_port() -> int:
+    """Return a port that nothing uses at the moment, and that no other process of the tests chooses."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+    first = _PORTS[_BLOCK * (16 * os.getppid() + worker) % len(_PORTS)]
+    for call in itertools.islice(_calls, _BLOCK):
+        with suppress(OSError), socket.socket() as sock:
+            sock.bind(("127.0.0.1", first + call % _BLOCK))
+            return first + call % _BLOCK
+    raise RuntimeError(f"no free port in {first} to {first + _BLOCK - 1}")
 
 
 def programs(*names: str) -> list[Any]:
