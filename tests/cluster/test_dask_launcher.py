@@ -9,7 +9,7 @@ import sys
 import sysconfig
 import tempfile
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -67,14 +67,20 @@ async def sshd(tmp_path: Path) -> AsyncIterator[Sshd]:
     await server.stop()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def patient() -> Iterator[None]:
+    """A busy machine delays pings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RemoteGenerator, "timeout", DEADLINE)
+        yield
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
     """Run a launcher of all generators; assert that none of its processes remain."""
     sshd = await Sshd(tmp_path_factory.mktemp("cluster")).start()
     sshd.environment["COCKPIT_TEST_CLUSTER"] = str(sshd.directory)
     with pytest.MonkeyPatch.context() as patch:
-        # A busy machine delays pings.
-        patch.setattr(RemoteGenerator, "timeout", DEADLINE)
         # The scheduler and the Dask workers import `forge` from this path.
         patch.setenv("PYTHONPATH", str(REPOSITORY))
         async with (

@@ -264,14 +264,15 @@ def unknown_port(host: str) -> None:
 async def test_container_is_changed_from_outside_and_restarted(
     nginx: Container, outer: FaultyShell, tmp_path: Path
 ) -> None:
-    before, tuner = nginx.file.read_bytes(), Tuner(nginx.probe, Timeouts(effect=5), port_on=unknown_port)
+    before = nginx.file.read_bytes()
+    tuner, impatient = (Tuner(nginx.probe, Timeouts(effect=seconds), port_on=unknown_port) for seconds in (60, 5))
     knob = restarting(nginx, test=f"podman exec {nginx.name} nginx -t -c {nginx.inside}")
     assert len(nginx.processes) == 2
     applied = await tuner.apply(outer, "web1", [(knob, "3")])
     assert not [note for note in applied.notes if "old worker" in note] and len(nginx.processes) == 4
     await tuner.undo(outer, applied)
     with pytest.raises(ChangeRolledBack, match="rolled back and reloaded"):
-        await tuner.apply(outer, "web1", [(restarting(nginx, "user"), "nobody-here")])
+        await impatient.apply(outer, "web1", [(restarting(nginx, "user"), "nobody-here")])
     assert nginx.file.read_bytes() == before and await nginx.probe() == ""
     # The guard runs outside: a restart of the container does not end it.
     tuner = Tuner(nginx.probe, Timeouts(reach=0.05, lease=30), port_on=unknown_port)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.transport import open_shell
+from cockpit.metrics.results import RunResult
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.host.samples import HostConfig
 from cockpit.servers import systemd
@@ -44,8 +45,7 @@ async def shell(machine: Booted) -> AsyncIterator[Shell]:
     await shell.close()
 
 
-@pytest.fixture
-def tuner(machine: Booted) -> Tuner:
+def tuner_of(machine: Booted, effect: float) -> Tuner:
     async def probe() -> str:
         try:
             response = await response_from(machine.url)
@@ -53,7 +53,18 @@ def tuner(machine: Booted) -> Tuner:
             return f"no response: {error}"
         return "" if response.text == "hello\n" else f"{response.status_code}"
 
-    return Tuner(probe, Timeouts(effect=5))
+    return Tuner(probe, Timeouts(effect=effect))
+
+
+@pytest.fixture
+def tuner(machine: Booted) -> Tuner:
+    return tuner_of(machine, 60.0)
+
+
+@pytest.fixture
+def impatient(machine: Booted) -> Tuner:
+    """For changes that never become active."""
+    return tuner_of(machine, 5.0)
 
 
 def units(machine: Booted) -> str:
@@ -108,7 +119,9 @@ async def test_a_change_is_active_and_its_undo_leaves_nothing(machine: Booted, s
     assert machine.run(f"systemctl show -P MainPID {UNIT}") == pid
 
 
-async def test_an_undo_keeps_a_directory_that_others_made(machine: Booted, shell: Shell, tuner: Tuner) -> None:
+async def test_an_undo_keeps_a_directory_that_others_made(
+    machine: Booted, shell: Shell, tuner: Tuner, impatient: Tuner
+) -> None:
     with directory(machine):
         files = units(machine)
         applied = await tuner.apply(shell, "web1", [(KNOBS["TasksMax"], "50")])
@@ -116,7 +129,7 @@ async def test_an_undo_keeps_a_directory_that_others_made(machine: Booted, shell
         assert units(machine) == files
         # A refused change leaves it, too.
         with pytest.raises(ChangeRolledBack):
-            await tuner.apply(shell, "web1", [(replace(KNOBS["TasksMax"], get="echo 7"), "50")])
+            await impatient.apply(shell, "web1", [(replace(KNOBS["TasksMax"], get="echo 7"), "50")])
         assert units(machine) == files
     # Others remove cockpit's directory and make it again.
     await tuner.apply(shell, "web1", [(KNOBS["TasksMax"], "50")])
@@ -130,37 +143,37 @@ async def test_an_undo_keeps_a_directory_that_others_made(machine: Booted, shell
         assert units(machine) == files
 
 
-async def test_a_value_that_nothing_enforces_is_rolled_back(machine: Booted, shell: Shell, tuner: Tuner) -> None:
+async def test_a_value_that_nothing_enforces_is_rolled_back(machine: Booted, shell: Shell, impatient: Tuner) -> None:
     files, change = units(machine), (KNOBS["MemoryHigh"], "150M")
     if V2:
-        await tuner.undo(shell, await tuner.apply(shell, "web1", [change]))
+        await impatient.undo(shell, await impatient.apply(shell, "web1", [change]))
     else:
         # Version 1 of control groups has no limit for it.
         with pytest.raises(ChangeRolledBack, match="MemoryHigh: it is still infinity: the host ignored 157286400"):
-            await tuner.apply(shell, "web1", [change])
+            await impatient.apply(shell, "web1", [change])
     assert units(machine) == files
 
 
-async def test_a_drop_in_of_others_overrides_the_change(machine: Booted, shell: Shell, tuner: Tuner) -> None:
+async def test_a_drop_in_of_others_overrides_the_change(machine: Booted, shell: Shell, impatient: Tuner) -> None:
     with directory(machine, "Nice=7\\nTasksMax=77"):
         files = units(machine)
         # The value is that of the running server, not of files.
         assert machine.run(f"systemctl show -P Nice {UNIT}") == "7\n"
-        assert await tuner.read(shell, KNOBS["Nice"]) != "7"
+        assert await impatient.read(shell, KNOBS["Nice"]) != "7"
         with pytest.raises(ChangeRolledBack, match="TasksMax: it is still 77: the host ignored 50"):
-            await tuner.apply(shell, "web1", [(KNOBS["TasksMax"], "50")])
+            await impatient.apply(shell, "web1", [(KNOBS["TasksMax"], "50")])
         assert units(machine) == files
 
 
-async def test_a_value_with_which_the_server_cannot_start(machine: Booted, shell: Shell, tuner: Tuner) -> None:
+async def test_a_value_with_which_the_server_cannot_start(machine: Booted, shell: Shell, impatient: Tuner) -> None:
     files, limit = units(machine), machine.limit()
     with pytest.raises(ChangeRolledBack, match="rolled back"):
-        await tuner.apply(shell, "web1", [(KNOBS["LimitNOFILE"], "3")])
+        await impatient.apply(shell, "web1", [(KNOBS["LimitNOFILE"], "3")])
     assert (units(machine), machine.limit()) == (files, limit)
     assert (await response_from(machine.url)).text == "hello\n"
     for one in systemd.candidates(MASTER._replace(unit="gone.service")):
         with pytest.raises(ChangeRefused, match=r"gone\.service is not running"):
-            await tuner.read(shell, knob_of(one, "web1"))
+            await impatient.read(shell, knob_of(one, "web1"))
 
 
 async def test_a_quota_takes_the_rate_and_undone_leaves_nothing(machine: Booted) -> None:
@@ -169,8 +182,12 @@ async def test_a_quota_takes_the_rate_and_undone_leaves_nothing(machine: Booted)
         "http://web1:8000/": f"http://127.0.0.1:{machine.port}/",
         'ssh = "root@web1"': f'via = "{machine.via}"',
     }
-    few, many = await runs_of(shipped("systemd", {}, 1.0, place), ({"CPUQuota": "1%"}, {"CPUQuota": "200%"}))
-    assert few.rate < many.rate / 2.5
+
+    def shows(few: RunResult, many: RunResult | None = None) -> bool:
+        return many is None or many.rate > 2.5 * few.rate
+
+    values = {"CPUQuota": "1%"}, {"CPUQuota": "200%"}
+    assert shows(*await runs_of(shipped("systemd", {}, 1.0, place), values, shows=shows))
     assert units(machine) == files
 
 
