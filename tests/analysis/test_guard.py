@@ -59,7 +59,7 @@ def test_quiet_site_has_a_rate() -> None:
 
 
 def test_time_of_the_newest_count() -> None:
-    assert (newest_count(state_of((10, 0, 0), (10, 0, 0), t=9.0)), newest_count(State())) == (2.0, 0.0)
+    assert (newest_count(state_of((10, 0, 0), (10, 0, 0), t=9.0), "x"), newest_count(State(), "x")) == (2.0, 0.0)
 
 
 @pytest.mark.parametrize("text", ["rate >= 95% of baseline", "completed > 5", "speed < 2", ""])
