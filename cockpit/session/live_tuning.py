@@ -132,7 +132,7 @@ class LiveTuning:
     async def preview(self, values: Mapping[str, str]) -> tuple[Preview, ...]:
         """Return the effects of `apply`, one per host, without a change. Raises ChangeRefused, HostError."""
         plans = [await self._plan(host, own) for host, own in self._values_by_host(values).items()]
-        return tuple(map(_preview, plans))
+        return tuple(map(Preview.of, plans))
 
     async def preview_undo(self, letter: str = "") -> Preview | None:
         """Return the effects of `undo`, without a change; None: of the change that waits for confirmation. Raises
@@ -141,7 +141,7 @@ class LiveTuning:
             return None
         letter = self._active.undoable(letter)
         applied = self._active[letter]
-        return _preview(await self._tuner.prepare_undo(self._remotes[applied.host], applied), letter)
+        return Preview.of(await self._tuner.prepare_undo(self._remotes[applied.host], applied), letter)
 
     async def apply(
         self,
@@ -408,15 +408,3 @@ async def _checked() -> bool:
     """Wait while the limits of a change are checked, and confirm it."""
     await asyncio.sleep(_CHECKED)
     return True
-
-
-def _preview(plan: Plan, letter: str = "") -> Preview:
-    return Preview(
-        host=plan.host,
-        diff=plan.diff,
-        cost=plan.cost,
-        notes=plan.notes,
-        settings=plan.shown_settings,
-        inactive=tuple(knob.name for knob in plan.inactive),
-        letter=letter,
-    )
