@@ -13,6 +13,7 @@ from cockpit.metrics.results import RunResult, segments_result
 from cockpit.model.counts import Counts
 from cockpit.model.errors import UsageError
 from cockpit.model.histogram import Histogram
+from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import State
 
 # The newest seconds that are checked.
@@ -72,6 +73,12 @@ def _is_evident(failed: ThresholdResult, counts: Counts) -> bool:
     return counts.latency.percentile(rank) > failed.threshold.value
 
 
-def newest_count(state: State) -> float:
-    """Return the session time (s) until which requests have been counted in the current run; 0: none has."""
-    return state.seconds[-1].end if state.seconds else 0.0
+def newest_count(state: State, host: str) -> float:
+    """Return the session time (s) until which requests have been counted in the current run; 0: none has. Those in the
+    log of the host, if it is one of several."""
+    segment = state.segment
+    logged = [log.host for log in segment.plan.traffic] if segment else []
+    seconds: Sequence[LoadSecond] = state.seconds[-int(BLIND) - 2 :]
+    if len(logged) > 1 and host in logged:
+        seconds = [second.part_of_log(logged.index(host)) for second in seconds]
+    return max((second.end for second in seconds if second.unread < 1), default=0.0)

@@ -46,7 +46,8 @@ class CockpitError(Exception):
     @property
     def is_loss(self) -> bool:
         """Whether it is the loss of a host, or was caused by one."""
-        return isinstance(self, HostError) or isinstance(self.__cause__, HostError)
+        cause = self.__cause__
+        return isinstance(self, HostError) or (isinstance(cause, CockpitError) and cause.is_loss)
 
     def __str__(self) -> str:
         problem, subject = self.args

@@ -12,13 +12,16 @@ class Confirmation:
 
     def __init__(self) -> None:
         self._decision: asyncio.Future[bool] | None = None
+        self._closed = False
 
     @property
     def awaited(self) -> bool:
         return self._decision is not None and not self._decision.done()
 
     async def wait(self) -> bool:
-        """Return whether the user confirms the change."""
+        """Return whether the user confirms the change; after `close` at once that nobody does."""
+        if self._closed:
+            return False
         self._decision = asyncio.get_running_loop().create_future()
         try:
             return await self._decision
@@ -33,6 +36,11 @@ class Confirmation:
     def decline(self) -> bool:
         """Decline the change that waits; return whether there is one."""
         return self._decide(False)
+
+    def close(self) -> None:
+        """Decline the change that waits, and every later one."""
+        self._closed = True
+        self.decline()
 
     def _decide(self, confirmed: bool) -> bool:
         if self._decision is None or self._decision.done():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from cockpit.analysis.words.timeline import settings_words
@@ -25,7 +25,7 @@ class InterruptedChanges:
     _tuner: Tuner
     _remotes: Mapping[str, Remote]
     _knobs: Mapping[str, Knob]
-    _turn: Callable[[], asyncio.Lock]
+    _turn: Callable[[], AbstractAsyncContextManager[None]]
     _note: Callable[[str], None]
     _reread: Callable[[str], Awaitable[None]]
     _guarded: bool

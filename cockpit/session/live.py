@@ -7,6 +7,7 @@ import os
 import platform
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from cockpit.session.log_timing import LogTimings, question_words
 from cockpit.session.loop import EventBatch
 from cockpit.session.rounding import rounded
 from cockpit.traffic.launcher import TrafficLauncher
+from cockpit.tuning.applied import HistoryEntry
 from cockpit.tuning.discovery.probing import probe_of
 
 
@@ -137,7 +139,7 @@ class LiveSource:
         """Stop the run, wait for its last metrics, and disconnect from the hosts."""
         if self._closed:
             return
-        self.tuning.stop_rounds()
+        self.tuning.begin_close()
         await self.capacity.close()
         await self.load.stop()
         await self.tuning.close()
@@ -226,16 +228,17 @@ class LiveControls(Controls):
     def _interrupted(self) -> tuple[Action, ...]:
         if not self._tuning.interrupted.changes:
             return ()
-        question = f"{interruption_words(*self._tuning.interrupted.changes[0])}: undo or finish"
-        return (Action("unfinished", "unfinished change", self._undo_or_finish, prompt=question),)
+        host, past = self._tuning.interrupted.changes[0]
+        question = f"{interruption_words(host, past)}: undo or finish"
+        carry_out = partial(self._undo_or_finish, host, past)
+        return (Action("unfinished", "unfinished change", carry_out, prompt=question),)
 
     def _timing(self) -> tuple[Action, ...]:
         timing = self._source.timings.next
         if timing is None or self._tuning.awaited:
             return ()
-        return (
-            Action("durations", "log durations", self._source.timings.apply, sanitize(question_words(timing), 400)),
-        )
+        add = partial(self._source.timings.add, timing)
+        return (Action("durations", "log durations", add, sanitize(question_words(timing), 400)),)
 
     @property
     def load(self) -> LiveLoad | None:
@@ -270,8 +273,7 @@ class LiveControls(Controls):
         else:
             await load.start()
 
-    async def _undo_or_finish(self, answer: str) -> None:
-        host, past = self._tuning.interrupted.changes[0]
+    async def _undo_or_finish(self, host: str, past: HistoryEntry, answer: str) -> None:
         match answer.strip().lower():
             case "undo" | "u":
                 await self._tuning.interrupted.undo(host, past)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import count
 
 from cockpit.analysis.rounds import WASHOUT, RoundsPlan
@@ -82,6 +83,7 @@ class LiveTuning:
         self.extension = RunExtension(load, events, spawn)
         self._traffic = bool(profile.plan.traffic)
         self._logged = [log.host for log in profile.plan.traffic]
+        self._log_knobs = {name for timing in profile.timings for name in timing.values}
         self._guard = SessionGuard(profile.guard, self._traffic, events)
         self._rounds = Rounds(load, self.extension, events, capacity, self._permitted if profile.ask else None)
 
@@ -130,16 +132,16 @@ class LiveTuning:
     async def preview(self, values: Mapping[str, str]) -> tuple[Preview, ...]:
         """Return the effects of `apply`, one per host, without a change. Raises ChangeRefused, HostError."""
         plans = [await self._plan(host, own) for host, own in self._values_by_host(values).items()]
-        return tuple(map(_preview, plans))
+        return tuple(map(Preview.of, plans))
 
     async def preview_undo(self, letter: str = "") -> Preview | None:
-        """Return the effects of `undo`, without a change; None: a change waits for confirmation. Raises ChangeRefused,
-        HostError."""
-        if self.awaited:
+        """Return the effects of `undo`, without a change; None: of the change that waits for confirmation. Raises
+        ChangeRefused, HostError."""
+        if self._is_waiting(letter):
             return None
         letter = self._active.undoable(letter)
         applied = self._active[letter]
-        return _preview(await self._tuner.prepare_undo(self._remotes[applied.host], applied), letter)
+        return Preview.of(await self._tuner.prepare_undo(self._remotes[applied.host], applied), letter)
 
     async def apply(
         self,
@@ -175,13 +177,22 @@ class LiveTuning:
         """Undo a change of this session by its letter ("": the newest active change), or the change that waits for
         confirmation. Raises ChangeRefused, also if a later change must be undone first.
         """
-        if self._confirmation.decline():
+        if self._is_waiting(letter):
+            self._confirmation.decline()
             return
         async with self._turn():
             letter = self._active.undoable(letter)
             self.extension.release()
             await self._undo(self._active[letter], letter)
             del self._active[letter]
+
+    def _is_waiting(self, letter: str) -> bool:
+        """Return whether `undo` declines the change that waits for confirmation. Raises ChangeRefused if it must be
+        settled before the change `letter`."""
+        waiting = next((change.letter for change in self._events.state.changes if change.confirm_by is not None), "")
+        if letter and waiting not in ("", letter):
+            raise ChangeRefused(f"change {waiting} waits for confirmation; keep or undo it first")
+        return self.awaited and letter in ("", waiting)
 
     async def undo_past(self, host: str, past: HistoryEntry) -> AppliedChange:
         """Undo an applied change of the host's history. Raises ChangeRolledBack, ChangeRefused, HostError."""
@@ -210,22 +221,28 @@ class LiveTuning:
         if self.awaited:
             raise ChangeRefused("a change waits for confirmation; keep or undo it first")
         async with self._turn():
-            self._rounds.check()
-            subject, planned = await self._subject(values)
-            if not planned.diff:
-                raise ChangeRefused("nothing to compare: these values are already active")
-            if planned.inactive:
-                names = ", ".join(knob.name for knob in planned.inactive)
-                raise ChangeRefused(f"{names}: only written, never active; rounds need a reload command in the knob")
-            if not plan.alone:
-                subject = await self._with_sibling(subject)
-            plan = plan._replace(washout=WASHOUT if self._traffic else 0.0)
-            conclusion = await self._rounds.run(subject, plan, self._temporarily)
-            try:
-                return await self._activate_chosen(subject, conclusion, afterwards)
-            except BaseException as error:
-                self._rounds.interrupted(subject, error)
-                raise
+            with self._rounds.reserved():
+                return await self._compare(values, plan, afterwards)
+
+    async def _compare(self, values: Mapping[str, str], plan: RoundsPlan, afterwards: FinalSide) -> RoundsResult:
+        self._rounds.check()
+        subject, planned = await self._subject(values)
+        if not planned.diff:
+            raise ChangeRefused("nothing to compare: these values are already active")
+        if any(setting.knob in self._log_knobs for setting in planned.settings):
+            raise ChangeRefused("the log's format cannot be measured: requests are counted anew with each change of it")
+        if planned.inactive:
+            names = ", ".join(knob.name for knob in planned.inactive)
+            raise ChangeRefused(f"{names}: only written, never active; rounds need a reload command in the knob")
+        if not plan.alone:
+            subject = await self._with_sibling(subject)
+        plan = plan._replace(washout=WASHOUT if self._traffic else 0.0)
+        conclusion = await self._rounds.run(subject, plan, self._temporarily)
+        try:
+            return await self._activate_chosen(subject, conclusion, afterwards)
+        except BaseException as error:
+            self._rounds.interrupted(subject, error)
+            raise
 
     async def apply_temporarily(self, values: Mapping[str, str], longest: float, hold: Hold) -> None:
         """Activate values while `hold` runs, then undo them; the hosts roll back by themselves after `longest` seconds.
@@ -314,10 +331,6 @@ class LiveTuning:
         except ChangeRolledBack:
             if not report.is_complete:
                 raise
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            # The cancellation was consumed by the undo: raise it again.
-            raise asyncio.CancelledError
 
     async def _apply(self, values: NewValues, report: ChangeReport, approval: Approval | None = None) -> AppliedChange:
         host = report.host
@@ -365,18 +378,23 @@ class LiveTuning:
     def _note(self, text: str) -> None:
         self._events.emit(Note(t=self._events.now(), text=text))
 
-    def _turn(self) -> asyncio.Lock:
-        """Return the lock for one change at a time. Raises ChangeRefused while rounds run: a change would wait for
-        their end."""
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Hold the lock for one change at a time. Raises ChangeRefused while rounds run: a change would wait for their
+        end."""
         if self.running_rounds:
             raise ChangeRefused("rounds are running; stop them first")
         self._load.check_lock()
-        return self._changing
+        async with self._changing:
+            yield
+
+    def begin_close(self) -> None:
+        """Stop rounds, and undo the change that waits for confirmation, or would."""
+        self.stop_rounds()
+        self._confirmation.close()
 
     async def close(self) -> None:
-        """Stop rounds, undo a change that waits for confirmation, and return once no change is in progress."""
-        self.stop_rounds()
-        self._confirmation.decline()
+        """Return once no change is in progress, after `begin_close`."""
         async with self._changing:
             return
 
@@ -390,15 +408,3 @@ async def _checked() -> bool:
     """Wait while the limits of a change are checked, and confirm it."""
     await asyncio.sleep(_CHECKED)
     return True
-
-
-def _preview(plan: Plan, letter: str = "") -> Preview:
-    return Preview(
-        host=plan.host,
-        diff=plan.diff,
-        cost=plan.cost,
-        notes=plan.notes,
-        settings=plan.shown_settings,
-        inactive=tuple(knob.name for knob in plan.inactive),
-        letter=letter,
-    )

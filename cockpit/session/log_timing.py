@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.model.errors import ChangeRefused, CockpitError
+from cockpit.model.errors import CockpitError
+from cockpit.model.events import CONNECTED
 from cockpit.model.state import State
 from cockpit.profiles.profile import LogTiming
 from cockpit.session.live_events import LiveEvents
@@ -35,19 +36,16 @@ class LogTimings:
         active = self._active(self._events.state)
         return next((timing for timing in self._timings if timing not in active), None)
 
-    async def apply(self, _: str = "") -> None:
-        """Change the settings of the next log, as any change on users' traffic. Raises CockpitError."""
-        timing = self.next
-        if timing is None:
-            raise ChangeRefused("all logs have durations")
+    async def add(self, timing: LogTiming, _: str = "") -> None:
+        """Change the settings of a log, as any change on users' traffic. Raises CockpitError."""
         await self._tuning.apply(timing.values)
 
     async def follow(self) -> None:
         """Start to count again whenever a change, or its undo, gives a log another format. Until cancelled."""
         while True:
-            state = await self._events.until(lambda state: self._active(state) != self._counted)
+            state = await self._events.until(self._is_due)
             self._counted = self._active(state)
-            running = self._load.running
+            running = self._load.running or self._load.starting
             await self._load.stop()
             timed = {timing.log.host: timing.log for timing in self._counted}
             logs = tuple(timed.get(log.host, log) for log in self._original)
@@ -56,6 +54,12 @@ class LogTimings:
                 # The reason of a failed start is shown.
                 with suppress(CockpitError):
                     await self._load.start()
+
+    def _is_due(self, state: State) -> bool:
+        """Return whether a log has another format, and all hosts with logs are connected: lines that have become longer
+        are counted in the old format too."""
+        connected = all(state.hosts[log.host].condition in CONNECTED for log in self._original)
+        return connected and self._active(state) != self._counted
 
     def _active(self, state: State) -> list[LogTiming]:
         """Return the timings whose settings have their values."""

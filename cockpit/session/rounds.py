@@ -11,8 +11,8 @@ next window. Both are set up for each window: by a change, by a rollback, or by 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.rounds import UNCOUNTED, RoundsPlan, announcement, other_side, rounds_verdict, sequence
 from cockpit.analysis.verdicts.outcome import Outcome, Verdict
-from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError
+from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import (
     CONNECTED,
     RoundsBegun,
@@ -31,6 +31,7 @@ from cockpit.model.events import (
     RoundWindow,
     RoundWindowEnded,
 )
+from cockpit.model.host.state import HostState
 from cockpit.model.knobs import Setting
 from cockpit.session.capacity import CapacitySearch
 from cockpit.session.live_events import LiveEvents
@@ -122,6 +123,16 @@ class Rounds:
         self._ask = ask
         self._stopping = asyncio.Event()
 
+    @contextmanager
+    def reserved(self) -> Iterator[None]:
+        """Count as running during the block: from the first plan until the chosen side is active."""
+        self.running = True
+        self._stopping.clear()
+        try:
+            yield
+        finally:
+            self.running = False
+
     def stop(self) -> None:
         """Stop the rounds and undo the current change at once."""
         self._stopping.set()
@@ -150,8 +161,6 @@ class Rounds:
         self.check()
         if plan.until and self._load.running:
             raise ChangeRefused("a capacity search needs a run of its own; stop the load first")
-        self.running = True
-        self._stopping.clear()
         own = not self._load.running
         try:
             # Each capacity search has a run of its own.
@@ -179,7 +188,6 @@ class Rounds:
     def end(self, outcome: RoundsOutcome, active: RoundSide, detail: str = "", sibling: str = "") -> None:
         """Report the end of the rounds, the active side, and a `sibling` with the new values; once, and only if they
         began."""
-        self.running = False
         if self._begun:
             self._begun = False
             now, number = self._events.now(), self.number
@@ -235,17 +243,23 @@ class Rounds:
         while not self._stopping.is_set():
             try:
                 return await window()
-            except (HostError, ChangeRolledBack) as error:
+            except CockpitError as error:
                 self._repeats += 1
                 if not error.is_loss or self._repeats > _MOST_REPEATS or not await self._is_connected():
                     raise
         return False
 
     async def _is_connected(self) -> bool:
-        """Wait until all hosts are connected; return whether they are within _BACK_WITHIN seconds."""
+        """Wait until all hosts have sent a sample since now; return whether they have within _BACK_WITHIN seconds."""
+        now = self._events.now()
+
+        def is_back(host: HostState) -> bool:
+            # The loss may not be in the state yet.
+            return host.condition in CONNECTED and (host.seen or 0.0) > now
+
         with suppress(TimeoutError):
             async with asyncio.timeout(_BACK_WITHIN):
-                await self._events.until(lambda state: all(h.condition in CONNECTED for h in state.hosts.values()))
+                await self._events.until(lambda state: all(map(is_back, state.hosts.values())))
                 return True
         return False
 

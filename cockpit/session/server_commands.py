@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from cockpit.model.errors import ChangeRefused, CockpitError
@@ -33,7 +33,7 @@ class ServerCommands:
     _tuner: Tuner
     _remotes: Mapping[str, Remote]
     _inside: Mapping[str, Remote]
-    _turn: Callable[[], asyncio.Lock]
+    _turn: Callable[[], AbstractAsyncContextManager[None]]
     _events: LiveEvents
     _count: int = field(init=False, default=0)
 

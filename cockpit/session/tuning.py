@@ -11,6 +11,7 @@ from cockpit.model.errors import UsageError
 from cockpit.model.events import RoundSide, RoundsOutcome
 from cockpit.model.knobs import Setting
 from cockpit.model.units import parse_duration
+from cockpit.tuning.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,11 @@ class Preview:
     settings: tuple[Setting, ...] = ()
     inactive: tuple[str, ...] = ()
     letter: str = ""
+
+    @classmethod
+    def of(cls, plan: Plan, letter: str = "") -> Preview:
+        inactive = tuple(knob.name for knob in plan.inactive)
+        return cls(plan.host, plan.diff, plan.cost, plan.notes, plan.shown_settings, inactive, letter)
 
 
 class FinalSide(Enum):

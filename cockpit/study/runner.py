@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cockpit.analysis.capacity.result import result_of
 from cockpit.metrics.results import RunResult, run_result
-from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError, TargetError, UnreachableError
+from cockpit.model.errors import ChangeRefused, CockpitError, HostError, TargetError
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.study import (
@@ -218,7 +218,7 @@ class StudyRunner:
         while True:
             try:
                 return await self._run_step(step)
-            except (UnreachableError, ChangeRolledBack, ChangeRefused) as error:
+            except CockpitError as error:
                 if not is_loss(self._session.state, error) or self._repeats == MOST_REPEATS:
                     raise
                 self._repeats += 1

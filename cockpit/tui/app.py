@@ -91,7 +91,7 @@ class CockpitApp(CockpitBase[object]):
 
     def _changing(self) -> str:
         """Return the change or undo that is under way or about to start, or ""."""
-        if self.session.controls.tuning is None:
+        if self.session.source.controls.tuning is None:
             return ""
         if (change := change_under_way(self.session.state)) is not None:
             undo = f", the undo of {sanitize(change.undoes)}," if change.undoes else ""

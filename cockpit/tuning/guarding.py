@@ -9,6 +9,7 @@ from typing import NoReturn, TypeVar
 from cockpit.model.errors import ChangeRefused, HostError
 from cockpit.tuning.change_options import Failure, Guard
 from cockpit.tuning.pending import PendingChange
+from cockpit.tuning.undo_program import EXPIRED
 
 _T = TypeVar("_T")
 # Renewals per lease: a slow connection delays some of them.
@@ -48,21 +49,16 @@ async def _exceeded(guard: Guard) -> NoReturn:
 async def _renewed(change: PendingChange, lease: int) -> NoReturn:
     """Renew the lease until cancelled. Raises HostError if the host does not respond within the lease, or undid the
     change because it got no message; Failure if it was undone otherwise."""
-    clock = asyncio.get_running_loop().time
-    renewed = clock()
     while True:
-        sent = clock()
         try:
             async with asyncio.timeout(lease):
                 await change.poll(lease=lease)
         except TimeoutError:
             raise HostError(f"no response within {lease} s") from None
-        except ChangeRefused:
-            late = clock() - renewed >= lease / 2
+        except ChangeRefused as error:
             # The host may have settled the change by its confirmation, whose response is under way.
             await asyncio.sleep(_SETTLED)
-            if late:
+            if EXPIRED in error.problem:
                 raise HostError(f"undone on the host: no message within {lease} s") from None
             raise Failure("undone on the host by hand") from None
-        renewed = sent
         await asyncio.sleep(lease / _RENEWALS)

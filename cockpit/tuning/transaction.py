@@ -23,7 +23,7 @@ from cockpit.model.events import StageName
 from cockpit.model.text import sanitize
 from cockpit.servers import systemd
 from cockpit.tuning import evidence, files, pending, reload_log, undo_program
-from cockpit.tuning.applied import AppliedChange, ChangeFacts, FileChange, LiveEdit
+from cockpit.tuning.applied import AppliedChange, ChangeFacts, ChangeFailed, FileChange, LiveEdit
 from cockpit.tuning.change_options import ChangeOptions, Failure, whoami
 from cockpit.tuning.effect import PACE, EffectWatch, require_good_response
 from cockpit.tuning.generation import generations_of
@@ -52,12 +52,14 @@ async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> Applie
     except (Exception, asyncio.CancelledError) as error:
         options.report("undoing")
         rollback = asyncio.ensure_future(undo(plan, change, options, error))
-        await wait_despite_cancellation(rollback)
+        cancelled = await wait_despite_cancellation(rollback)
         ending = rollback.result()
         if isinstance(ending, AppliedChange):
             return ending
         if ending is error:
             raise
+        if cancelled and not isinstance(ending, ChangeFailed):
+            raise asyncio.CancelledError from ending
         raise ending from error
 
 

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 
 from cockpit.tuning.scripts import GIVE, program, sweep
 
+# Why the guard undoes a change, as in sh/guard.sh.
+EXPIRED = "not confirmed in time"
 GUARD = program("process", "phase", "guard")
 ARM = program("login", "lease", "flush", "process", "phase", "detach", "arm")
 CONFIRM = program("login", "flush", "process", "phase", "detach", "confirm")

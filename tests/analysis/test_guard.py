@@ -1,12 +1,14 @@
 """Limits of changes: which are exceeded, by which evidence, and when nothing is known."""
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.analysis.guard import exceeded, newest_count, parse_guard
 from cockpit.model import events as ev
 from cockpit.model.errors import UsageError
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.histogram import Histogram
+from cockpit.model.load.plan import AccessLog
 from cockpit.model.state import State
 from cockpit.model.tick import Tick
 from tests.statistics.switchbacks import PLAN
@@ -59,7 +61,21 @@ def test_quiet_site_has_a_rate() -> None:
 
 
 def test_time_of_the_newest_count() -> None:
-    assert (newest_count(state_of((10, 0, 0), (10, 0, 0), t=9.0)), newest_count(State())) == (2.0, 0.0)
+    assert (newest_count(state_of((10, 0, 0), (10, 0, 0), t=9.0), "x"), newest_count(State(), "x")) == (2.0, 0.0)
+
+
+def test_seconds_in_which_a_log_was_not_read_are_not_counted() -> None:
+    logs = tuple(AccessLog(host=host, file="/x") for host in ("web1", "web2"))
+    ticks = [
+        Tick(t=at + 1.0, start=float(at), run=1, worker=worker, unread=float(worker == 0 and at > 1), completed=1)
+        for at in range(6)
+        for worker in range(2)
+    ]
+    state = fold_all([ev.RunStarted(t=0.0, run=1, plan=replace(PLAN, traffic=logs, workers=2)), *ticks])
+    assert [newest_count(state, host) for host in ("web1", "web2", "app1")] == [2.0, 6.0, 6.0]
+    (log,) = logs[:1]
+    alone = fold_all([ev.RunStarted(t=0.0, run=1, plan=replace(PLAN, traffic=(log,))), *ticks[::2]])
+    assert newest_count(alone, "web1") == 2.0
 
 
 @pytest.mark.parametrize("text", ["rate >= 95% of baseline", "completed > 5", "speed < 2", ""])

@@ -11,17 +11,21 @@ from typing import TextIO
 
 import pytest
 
+from cockpit.analysis.rounds import RoundsPlan
 from cockpit.cli.commands.watch import counted_log, with_timings
 from cockpit.cli.log_durations import with_durations
 from cockpit.hosts.local import LocalShell
+from cockpit.model.errors import ChangeRefused
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.servers import haproxy
+from cockpit.session import guard
 from cockpit.session.live_session import LiveSession
 from cockpit.tuning.discovery.access_logs import LoggingServer, find_access_log
 from tests.lab.masters import Master, running_server
 from tests.lab.users import users
+from tests.session.guarded_site import set_lease
 from tests.waiting import free_port, until
 
 SHELL = LocalShell("here")
@@ -67,6 +71,9 @@ async def test_durations_are_counted_until_they_are_undone(
 ) -> None:
     """HAProxy's lines without durations, `Connect from …`, have no status either, so none of them is counted."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    set_lease(monkeypatch)
+    # Until counting has started again.
+    monkeypatch.setattr(guard, "BLIND", 60.0)
     file = tmp_path / "haproxy.log"
     monkeypatch.setattr(haproxy, "_LOG", str(file))
     async with syslog(file) as address:
@@ -107,6 +114,8 @@ async def test_durations_are_counted_until_they_are_undone(
                 live.tuning.confirm()
                 await change
                 assert live.source.timings.next is None and files_of(master) != before
+                with pytest.raises(ChangeRefused, match="the log's format cannot be measured"):
+                    await live.tuning.compare_in_rounds({}, RoundsPlan())
                 await live.tuning.undo()
                 await counted(3, durations=False)
                 assert live.source.timings.next is not None

@@ -10,10 +10,12 @@ from cockpit.analysis.words.verdicts import verdict_line
 from cockpit.session.live_session import LiveSession
 from tests.lab.balanced import HOSTS, KNOBS, PATHS, RATE, balanced
 from tests.lab.users import users
+from tests.session.guarded_site import set_lease
 
 
 async def test_setting_is_compared_with_the_sibling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    set_lease(monkeypatch)
     with balanced(slower=1.2) as site:
         before = [file.read_text() for file in site.files]
         async with users(site.port, 30, PATHS), LiveSession(site.profile) as live:

@@ -16,7 +16,9 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.events import AnyEvent, KnobRead
 from cockpit.model.knobs import Knob, Setting
-from cockpit.session import live_tuning
+from cockpit.session import guard, live_tuning
+from cockpit.session.confirmation import Confirmation
+from cockpit.session.guard import SessionGuard
 from cockpit.session.knob_reader import KnobReader
 from cockpit.session.live_events import LiveEvents
 from cockpit.tuning.remote import Remote
@@ -87,6 +89,44 @@ async def test_change_awaiting_confirmation_is_kept_or_undone(live: Live, tmp_pa
         await until(session, lambda state: bool(state.changes[0].outcome))
         assert session.state.knobs["Level"].value == ("7" if answer == "kept" else "5")
     assert (tmp_path / "conf").read_text() == (BEFORE.replace("5", "7") if answer == "kept" else BEFORE)
+
+
+async def test_waiting_change_is_settled_before_an_earlier_one_is_undone(live: Live, tmp_path: Path) -> None:
+    session, source = live
+    await source.tuning.apply({"Other": "2"})
+    applying = asyncio.ensure_future(source.tuning.apply({"Level": "7"}, confirm_within=600))
+    await until(session, lambda state: state.changes[-1].confirm_by is not None)
+    for undo in (source.tuning.preview_undo, source.tuning.undo):
+        with pytest.raises(ChangeRefused, match="change B waits for confirmation; keep or undo it first"):
+            await undo("A")
+    await source.tuning.undo("B")
+    with pytest.raises(ChangeRolledBack):
+        await applying
+    assert (tmp_path / "conf").read_text() == "Level=5\nOther=2\n"
+
+
+async def test_nothing_waits_for_confirmation_once_it_is_closed() -> None:
+    confirmation = Confirmation()
+    waiting = asyncio.ensure_future(confirmation.wait())
+    await asyncio.sleep(0)
+    assert confirmation.awaited
+    confirmation.close()
+    assert not await waiting and not await confirmation.wait()
+
+
+async def test_end_of_generated_load_exceeds_no_limit(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, source = live
+    monkeypatch.setattr(guard, "BLIND", 0.5)
+    source.tuning._guard = SessionGuard(("errors < 50%",), False, source._live_events)
+    await source.load.start()
+    await until(session, lambda state: bool(state.segment and state.segment.counts.completed))
+    applying = asyncio.ensure_future(source.tuning.apply({"Level": "7"}, confirm_within=600))
+    await until(session, lambda state: bool(state.changes and state.changes[-1].confirm_by is not None))
+    await source.load.stop()
+    ends = session.state.t + 1.5
+    await until(session, lambda state: state.t > ends)
+    source.tuning.confirm()
+    await applying
 
 
 async def test_refused_change_is_in_the_events(live: Live) -> None:

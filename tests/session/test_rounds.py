@@ -225,7 +225,41 @@ async def test_loss_of_host_ends_rounds(live: Live, monkeypatch: pytest.MonkeyPa
     assert last.detail == "web1: connection lost" and not source.load.running
 
 
-@pytest.mark.parametrize("calls", [{1}, {2}, {1, 2, 3}])
+async def test_loss_that_is_not_in_the_state_yet_ends_no_rounds(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, source = live
+    real, seen = LiveTuning._apply, session.state.hosts["web1"].seen
+
+    async def lost(*arguments: Any) -> Any:
+        if session.state.hosts["web1"].seen == seen:
+            raise HostError("web1: connection lost")
+        return await real(*arguments)
+
+    monkeypatch.setattr(LiveTuning, "_apply", lost)
+    await source.tuning.compare_in_rounds({"Level": "7"}, SHORT)
+    last = (await ended(live)).rounds[0].ended
+    assert last is not None and last.outcome == "budget"
+
+
+async def test_change_does_not_wait_for_rounds_that_are_planned(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, source = live
+    real, planning, planned = source.tuning._plan, asyncio.Event(), asyncio.Event()
+
+    async def plan(*arguments: Any) -> Any:
+        planning.set()
+        await planned.wait()
+        return await real(*arguments)
+
+    monkeypatch.setattr(source.tuning, "_plan", plan)
+    running_rounds = asyncio.ensure_future(source.tuning.compare_in_rounds({"Level": "7"}, SHORT))
+    await planning.wait()
+    with pytest.raises(ChangeRefused, match="rounds are running"):
+        await source.tuning.apply({"Other": "2"})
+    source.tuning.stop_rounds()
+    planned.set()
+    assert (await running_rounds).outcome == "stopped" and not source.tuning.running_rounds
+
+
+@pytest.mark.parametrize("calls", [{1}, {2}, {1, 2}])
 async def test_window_of_lost_host_is_repeated(live: Live, monkeypatch: pytest.MonkeyPatch, calls: set[int]) -> None:
     _, source = live
     real, numbers = LiveTuning._apply, count(1)

@@ -21,7 +21,7 @@ from cockpit.session import live_tuning, siblings
 from cockpit.session import rounds as session_rounds
 from cockpit.session.live_session import LiveSession
 from cockpit.session.tuning import parse_rounds
-from tests.session.guarded_site import GuardedSite
+from tests.session.guarded_site import GuardedSite, set_lease
 from tests.session.sessions import BEFORE
 
 # Two rounds; far too short for a verdict.
@@ -37,6 +37,7 @@ def knob(name: str, host: str, file: str) -> Knob:
 async def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LiveSession]:
     """Watch the traffic of two servers on this machine."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    set_lease(monkeypatch)
     monkeypatch.setattr(session_rounds, "UNCOUNTED", 0.0)
     monkeypatch.setattr(live_tuning, "WASHOUT", 0.0)
     profile = Profile(

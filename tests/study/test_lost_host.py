@@ -16,6 +16,7 @@ from cockpit.session.live_session import LiveSession
 from cockpit.study import runner as runner_module
 from cockpit.study.collecting import collect
 from cockpit.study.runner import StudyRunner
+from cockpit.tuning.pending import Timeouts
 from tests.hosts.link import Link
 from tests.study.conftest import DEADLINE, DemoStudy
 from tests.waiting import until
@@ -63,9 +64,16 @@ def is_changing(state: State) -> bool:
     return bool(state.changes) and not state.changes[-1].outcome
 
 
-@pytest.mark.parametrize("when", [is_running, is_changing])
+def is_armed(state: State) -> bool:
+    return bool(state.changes) and "armed" in state.changes[-1].stages
+
+
+@pytest.mark.parametrize("when", [is_running, is_changing, is_armed])
 async def test_lost_step_is_repeated(demo_study: DemoStudy, host_link: HostLink, when: Callable[[State], bool]) -> None:
     live, runner = study_of(demo_study)
+    tuner = live.source.tuning._tuner
+    # The host is lost for longer than a rollback is tried.
+    tuner._options = tuner._options._replace(timeouts=Timeouts(reach=0.05, lease=5))
     async with live:
         running = asyncio.create_task(runner.run())
         await until(lambda: running.done() or when(live.state), DEADLINE)

@@ -106,6 +106,15 @@ async def test_cancelled_change_is_rolled_back(server: Server, shell: FaultyShel
     expect_rolled_back(server)
 
 
+async def test_cancellation_during_the_rollback_of_a_loss_is_not_lost(server: Server, shell: FaultyShell) -> None:
+    change = asyncio.ensure_future(Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")]))
+    shell.cut_before.add(TEST)
+    shell.before[TEST + 1] = change.cancel
+    with pytest.raises(asyncio.CancelledError):
+        await change
+    expect_rolled_back(server)
+
+
 async def test_cancellation_ends_command_and_completes_rollback(server: Server, shell: FaultyShell) -> None:
     started = server.state / "started"
     knob = server.keep_alive(test=f"[ -e '{started}' ] || {{ : >'{started}'; sleep 1000; }}")

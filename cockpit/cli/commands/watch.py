@@ -83,11 +83,11 @@ def _logs(
     ]
     if named:
         return [(_checked(replace(log, format=options.log_format or log.format)), None) for log in named]
-    logs = []
+    logs, changeable = [], offer and not is_headless(options)
     for host, server in asyncio.run(_configured_logs(hosts, url, options.ssh_config, offer)):
-        log = counted_log(host, server, changeable=offer and not is_headless(options))
+        log = counted_log(host, server, changeable)
         log = replace(log, format=options.log_format or log.format)
-        logs.append((_checked(log), None if options.log_format else server.change))
+        logs.append((_checked(log), server.change if changeable and not options.log_format else None))
     return logs
 
 

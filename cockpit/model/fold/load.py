@@ -357,8 +357,8 @@ def _fill(filling: OpenSecond | None, second: int, tick: Tick, counts: Counts) -
 
 def _with_log(filling: OpenSecond, worker: int, counts: Counts) -> OpenSecond:
     known = filling.workers[worker]
-    completed, failed = known.log or (0, 0)
-    log = LogSecond(completed + counts.completed, failed + counts.failed)
+    completed, failed, unread = known.log or LogSecond(0, 0)
+    log = LogSecond(completed + counts.completed, failed + counts.failed, unread + counts.unread)
     return replace(filling, workers={**filling.workers, worker: replace(known, log=log)})
 
 

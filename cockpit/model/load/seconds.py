@@ -26,10 +26,11 @@ class VariantSecond(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogSecond(NamedTuple):
-    """The requests in one access log of users' traffic in one second; fields as in LoadSecond."""
+    """The requests in one access log in one second; fields as in LoadSecond, but `unread` in seconds."""
 
     completed: int
     failed: int
+    unread: float = 0.0
 
 
 class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,9 +73,16 @@ class LoadSecond(msgspec.Struct, frozen=True, kw_only=True):
 
     def part_of_log(self, at: int) -> LoadSecond:
         """Return the requests in one access log of users' traffic, without latencies."""
-        own = self.logs.get(at, LogSecond(0, 0))
+        length = self.end - self.start
+        own = self.logs.get(at, LogSecond(0, 0, length))
         return msgspec.structs.replace(
-            self, completed=own.completed, failed=own.failed, errors=0, latency=EMPTY, logs={}
+            self,
+            completed=own.completed,
+            failed=own.failed,
+            errors=0,
+            latency=EMPTY,
+            logs={},
+            unread=round(own.unread / length, 4) if length else 0.0,
         )
 
     def part(self, at: int) -> LoadSecond:

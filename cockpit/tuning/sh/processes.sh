@@ -1,7 +1,11 @@
 # $1 change directory, $2 lease, $3 a pattern of process names ("": none), $4 PID of a server's master ("": unknown).
 # Renews the lease; prints `PID:START:PARENT` of the processes with these names, and of the master.
 change=$1
-[ ! -L "$change/settled" ] || refuse 'the change was given up'
+if [ -L "$change/settled" ]; then
+    why=
+    { read -r why <"$change/why"; } 2>/dev/null
+    refuse "the change was given up${why:+: $why}"
+fi
 renew "$2" || exit 4
 [ "$3" ] || exit 0
 pattern=$3 master=$4
