@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from cockpit.metrics.results import RunResult
 from cockpit.metrics.values import host_metrics
@@ -84,7 +86,7 @@ _BUSY = (("apache.busy", "apache.idle"), ("lighttpd.busy", "lighttpd.idle"), ("p
 _QUEUED = ("php-fpm.queued", "haproxy.queued")
 
 
-class Bottleneck(NamedTuple):
+class Bottleneck(msgspec.Struct, frozen=True):
     """A bottleneck on a host ("": the generator's machine), its evidence as text, and the knobs that affect it."""
 
     limit: BottleneckKind
@@ -106,7 +108,7 @@ def find_bottlenecks(result: RunResult, hosts: Mapping[str, HostState], knobs: S
     ]
     order = list(BottleneckKind)
     bottlenecks.sort(key=lambda each: order.index(each.limit))
-    return [each._replace(knobs=_affecting(each, knobs)) for each in bottlenecks]
+    return [replace(each, knobs=_affecting(each, knobs)) for each in bottlenecks]
 
 
 def suggested_knobs(bottlenecks: Sequence[Bottleneck]) -> tuple[str, ...]:

@@ -32,13 +32,21 @@ from cockpit.model.autopilot import (
     TrialOutcome,
     TrialPurpose,
 )
-from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError, TargetError, UsageError
+from cockpit.model.errors import (
+    ChangeRefused,
+    ChangeRolledBack,
+    CockpitError,
+    TargetError,
+    UnreachableError,
+    UsageError,
+)
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.model.text import count_text, elapsed
 from cockpit.session.live_session import LiveSession
 from cockpit.session.recovery import recover
 from cockpit.session.tuning import FinalSide
+from cockpit.tuning.applied import ChangeFailed
 
 # Maximum time of a capacity search (s): default and smallest. After the first, searches begin at this share of the
 # original capacity.
@@ -102,7 +110,7 @@ class Autopilot:
         self._approve = approve
         self._resumed = asyncio.Event()
         self._resumed.set()
-        self._skipping = self._finishing = False
+        self._skipping = self._finishing = self._proving = False
         self._paused = 0.0
         self._limits = tuple(limits)
 
@@ -116,20 +124,29 @@ class Autopilot:
         return self.plan.budget - (self._source.now() - self._began - self._paused)
 
     def pause(self) -> None:
-        """Pause before the next evaluation, or resume."""
+        """Pause before the next evaluation, or resume. Raises UsageError during the proof."""
+        self._check_searching()
         if self.paused:
             self._resumed.set()
         else:
             self._resumed.clear()
 
     def skip(self) -> None:
-        """Stop the current evaluation without a result."""
+        """Stop the current evaluation without a result. Raises UsageError during the first one, and the proof."""
+        self._check_searching()
+        if not self._search.trials:
+            raise UsageError("the original values are measured; all others are compared with them")
         self._skipping = True
 
     def finish(self) -> None:
-        """End the search after the current evaluation, and start the proof."""
+        """End the search after the current evaluation, and start the proof. Raises UsageError during the proof."""
+        self._check_searching()
         self._finishing = True
         self._resumed.set()
+
+    def _check_searching(self) -> None:
+        if self._proving:
+            raise UsageError("the search has ended; the best values are compared with the original ones")
 
     async def run(self, keep: Keep | None = None) -> SearchResult:
         """Search until the budget is spent or no improvement is expected, then prove the best.
@@ -278,14 +295,15 @@ class Autopilot:
                 await self._source.tuning.apply_temporarily(moved, self._seconds + GUARD + _ROLLBACK_DELAY, measure)
             else:
                 await measure()
-        except (ChangeRolledBack, ChangeRefused, TargetError) as error:
+        except (ChangeRolledBack, ChangeRefused, ChangeFailed, UnreachableError) as error:
+            if isinstance(error, ChangeFailed) and not error.is_loss:
+                raise
             detail = str(error)
-        except HostError as error:
-            # The lost host rolls back by itself.
-            detail = str(error)
-            searched = {knob.knob for knob in self.plan.knobs}
-            hosts = {knob.host for knob in self._source.profile.knobs if knob.name in searched}
-            await recover(self._live, hosts, _RECONNECT_WITHIN)
+            if error.is_loss:
+                # The lost host rolls back by itself.
+                searched = {knob.knob for knob in self.plan.knobs}
+                hosts = {knob.host for knob in self._source.profile.knobs if knob.name in searched}
+                await recover(self._live, hosts, _RECONNECT_WITHIN)
         detail = detail or ("skipped" if self._skipping else "")
         measured = self._source.load.runs if self._source.load.runs > run else 0
         result = run_result(self._live.state, measured) if measured else None
@@ -345,6 +363,8 @@ class Autopilot:
 
     async def _compare_best(self, best: SearchPoint) -> SearchResult:
         """Compare the best with the original values in fresh rounds; measurements of the search do not count."""
+        self._proving = True
+        self._resumed.set()
         values = self._search.space.values(best)
         self._source.load.plan = replace(self._load(), duration=self._source.profile.plan.duration, warmup=0.0)
         rounds = max(FIRST_TEST, min(ROUNDS, int(self.remaining_seconds / self._round())))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cockpit import __version__
-from cockpit.cli.terminal import can_ask, confirmed
+from cockpit.cli.terminal import can_ask, is_confirmed
 from cockpit.load.workers import WorkerLauncher
 from cockpit.model.errors import ExtraRequired, NotInstalled
 from cockpit.model.host.samples import GeneratorConfig
@@ -58,14 +57,14 @@ async def _start(
             return await stack.enter_async_context(cluster_over_ssh(generators, ssh_config))
         except NotInstalled as error:
             generator = installable.pop(error.subject, None)
-            if generator is None or not await asyncio.to_thread(_confirm_install, error):
+            if generator is None or not await _confirm_install(error):
                 raise
             await _install(generator, ssh_config)
 
 
-def _confirm_install(error: NotInstalled) -> bool:
+async def _confirm_install(error: NotInstalled) -> bool:
     question = f"Install cockpit {__version__} there, into ~/.local/state/webcockpit/venv?"
-    return can_ask() and confirmed(f"{error}\n{question}")
+    return can_ask() and await is_confirmed(f"{error}\n{question}")
 
 
 async def _install(config: GeneratorConfig, ssh_config: Path | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from cockpit.cli.tune_output import typed_line
+from cockpit.cli.terminal import typed_line
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.text import sanitize
 from cockpit.tuning.applied import name_of

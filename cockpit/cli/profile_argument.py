@@ -33,12 +33,6 @@ _MAX_NAME = 200
 def chosen_profile(options: Namespace) -> Profile:
     """Return the profile, or one made of a URL, with the flags applied. Raises UsageError, ProfileError."""
     profile = named_profile(options.target)
-    if profile.thresholds or profile.guard:
-        # Imported here, so that a load of a URL starts sooner.
-        from cockpit.cli.thresholds import check_guard, thresholds_of
-
-        thresholds_of(profile, [])
-        check_guard(profile)
     require_trust(profile, options.target, accepted=options.trust)
     with errors_name_flags():
         plan = with_flags(profile.plan, options)
@@ -51,7 +45,24 @@ def chosen_profile(options: Namespace) -> Profile:
 
 
 def named_profile(target: str) -> Profile:
-    """Return the profile with this path or name, or one made of a URL. Raises UsageError, ProfileError."""
+    """Return the profile with this path or name, or one made of a URL. Raises UsageError, ProfileError, also for
+    invalid thresholds and limits."""
+    profile = _named(target)
+    check_limits(profile)
+    return profile
+
+
+def check_limits(profile: Profile) -> None:
+    """Raises ProfileError for an invalid threshold, or an invalid limit of changes."""
+    if profile.thresholds or profile.guard:
+        # Imported here, so that a load of a URL starts sooner.
+        from cockpit.cli.thresholds import check_guard, thresholds_of
+
+        thresholds_of(profile, [])
+        check_guard(profile)
+
+
+def _named(target: str) -> Profile:
     if "://" in target:
         return _profile_of_url(target)
     path = Path(target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from argparse import Namespace
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -139,11 +140,11 @@ def _move_old_results(folder: Path, known: Journal | None) -> None:
     old = [*folder.glob("*.cockpit*"), *(path for name in RESULTS if (path := folder / name).exists())]
     if not old:
         return
-    number = len(list(folder.glob("before-*"))) + 1
-    aside = folder / f"before-{number}"
-    aside.mkdir()
-    for path in old:
-        path.rename(aside / path.name)
+    aside = next(path for number in count(1) if not (path := folder / f"before-{number}").exists())
+    with naming(aside, "be created"):
+        aside.mkdir()
+        for path in old:
+            path.rename(aside / path.name)
 
 
 def _recording(folder: Path) -> Path:

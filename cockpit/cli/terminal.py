@@ -102,6 +102,28 @@ def confirmed(question: str) -> bool:
         return False
 
 
+async def typed_line() -> str:
+    """Return the next line of stdin in lower case. A daemon thread reads it, so that exit does not wait for it."""
+    import asyncio
+    import threading
+
+    loop = asyncio.get_running_loop()
+    typed: asyncio.Future[str] = loop.create_future()
+
+    def read() -> None:
+        line = os.read(sys.stdin.fileno(), 4096).decode("utf-8", "replace")
+        loop.call_soon_threadsafe(lambda: None if typed.done() else typed.set_result(line))
+
+    threading.Thread(target=read, daemon=True).start()
+    return (await typed).strip().lower()
+
+
+async def is_confirmed(question: str) -> bool:
+    """Ask on the terminal inside an event loop; return whether the answer is yes."""
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return await typed_line() in ("y", "yes")
+
+
 def aligned(rows: Sequence[Sequence[str]], widest: int | None = None) -> list[str]:
     """Lay out rows in columns of at most `widest` characters; the last column has no limit."""
     *columns, _ = zip(*rows, strict=True)

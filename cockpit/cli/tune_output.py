@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-import threading
 from collections.abc import Awaitable, Iterable, Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -14,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.analysis.words.timeline import settings_words
-from cockpit.cli.terminal import aligned, emit
+from cockpit.cli.terminal import aligned, emit, typed_line
 from cockpit.model.events import AnyEvent, ChangeBegun, ChangeStage, StageName
 from cockpit.model.knobs import Knob, Setting, not_yet_active
 from cockpit.model.text import sanitize
@@ -185,7 +183,7 @@ async def await_change(change: Awaitable[T]) -> T:
     try:
         return await change
     except asyncio.CancelledError:
-        print("cockpit: interrupted; the change was rolled back", file=sys.stderr)
+        print("cockpit: interrupted; the change under way was rolled back", file=sys.stderr)
         raise
 
 
@@ -209,16 +207,3 @@ async def resolve_interrupted(tuning: LiveTuning, hosts: Iterable[str]) -> None:
         elif answer in ("f", "finish"):
             await tuning.interrupted.finish(host, past)
             print(f"{host}: {past.name} is finished", file=sys.stderr)
-
-
-async def typed_line() -> str:
-    """Return the next line of stdin in lower case. A daemon thread reads it, so that exit does not wait for it."""
-    loop = asyncio.get_running_loop()
-    typed: asyncio.Future[str] = loop.create_future()
-
-    def read() -> None:
-        line = os.read(sys.stdin.fileno(), 4096).decode("utf-8", "replace")
-        loop.call_soon_threadsafe(lambda: None if typed.done() else typed.set_result(line))
-
-    threading.Thread(target=read, daemon=True).start()
-    return (await typed).strip().lower()

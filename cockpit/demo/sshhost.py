@@ -179,7 +179,8 @@ async def _hang_up(command: Process) -> None:
     """End a command whose channel was closed, as a terminal hang-up does: SIGHUP, then SIGKILL."""
     _signal_group(command.pid, signal.SIGHUP)
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(command.wait(), _GRACE)
+        async with asyncio.timeout(_GRACE):
+            await command.wait()
 
 
 def _signal_group(leader: int, number: int) -> None:

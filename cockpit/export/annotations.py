@@ -38,6 +38,8 @@ class AnnotationStream:
                 f"--annotate {sanitize(url, 200)}: invalid URL; write it as https://grafana.example/api/annotations"
             )
         token = os.environ.get(TOKEN, "")
+        if not token.isascii():
+            raise UsageError(f"{TOKEN}: a token has only ASCII characters")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._client = httpx.AsyncClient(headers=headers, timeout=_TIMEOUT, trust_env=False)
 

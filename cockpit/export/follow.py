@@ -54,4 +54,5 @@ async def _follow(session: Session, stream: Stream, ended: asyncio.Event) -> Non
             seen = session.revision
             await stream.send_new(session.state)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(ended.wait(), _INTERVAL)
+            async with asyncio.timeout(_INTERVAL):
+                await ended.wait()

@@ -57,7 +57,10 @@ class HlogWriter:
     def close(self) -> None:
         """Write the seconds that are still open."""
         self._flush(before=None)
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as error:
+            self._lose(error)
 
     def _flush(self, before: int | None) -> None:
         for second in sorted(self._seconds):
@@ -68,7 +71,10 @@ class HlogWriter:
         try:
             self._file.write(text)
         except OSError as error:
-            self.trouble = f"--hlog {self.path}: {error.strerror}"
+            self._lose(error)
+
+    def _lose(self, error: OSError) -> None:
+        self.trouble = f"--hlog {self.path}: {error.strerror}"
 
 
 def run_log(events: Iterable[AnyEvent], run: int) -> Iterator[str]:

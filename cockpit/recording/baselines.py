@@ -27,7 +27,7 @@ def folder() -> Path:
 
 def save(baseline: Baseline) -> Path:
     """Write the baseline, replacing one of the same name. Raises UsageError."""
-    path = _path(baseline.name)
+    path = path_of(baseline.name)
     with naming(path, "be written"):
         write_private(path, _encoder.encode(baseline) + b"\n")
     return path
@@ -35,7 +35,7 @@ def save(baseline: Baseline) -> Path:
 
 def load(name: str) -> Baseline:
     """Return the baseline of this name. Raises UsageError for an unknown name and for an invalid file."""
-    path = _path(name)
+    path = path_of(name)
     try:
         baseline = _decoder.decode(read_bounded(path, _MOST))
     except FileNotFoundError:
@@ -81,7 +81,7 @@ def _written(path: Path) -> float:
 
 def delete(name: str) -> tuple[Path, int]:
     """Delete the baseline of this name; return its file and size in bytes. Raises UsageError for an unknown name."""
-    path = _path(name)
+    path = path_of(name)
     try:
         size = path.stat().st_size
         path.unlink()
@@ -92,7 +92,8 @@ def delete(name: str) -> tuple[Path, int]:
     return path, size
 
 
-def _path(name: str) -> Path:
+def path_of(name: str) -> Path:
+    """Return the file of a baseline. Raises UsageError for an invalid name."""
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r}: invalid baseline name; use letters, digits, '.', '_' and '-'")
     return folder() / f"{name}{_ENDING}"

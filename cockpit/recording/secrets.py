@@ -33,14 +33,7 @@ class Secrets:
         self._knobs = {knob.name for knob in profile.knobs if knob.secret}
         self._known: set[str] = set()
         self._redactor = Redactor(())
-        plan = profile.plan
-        sent: tuple[LoadPlan | Request, ...] = (plan, *plan.mix)
-        requests = [(request.url, request.headers, request.body) for request in sent]
-        for url, headers, body in requests:
-            self._learn_url(url)
-            self._learn(*([body] if body and len(body) >= _SHORTEST_BODY else []))
-            for name, value in headers:
-                self._learn_header(name, value)
+        self.learn_plan(profile.plan)
         for page in (page for host in profile.hosts for page in host.status):
             self._learn_login(page.auth)
         for knob in profile.knobs:
@@ -51,6 +44,16 @@ class Secrets:
         ):
             self._learn_url(variant.url)
             self._learn(*(value for knob, value in variant.set if knob in self._knobs))
+
+    def learn_plan(self, plan: LoadPlan) -> None:
+        """Add the secrets of a load plan."""
+        requests: tuple[LoadPlan | Request, ...] = (plan, *plan.mix)
+        for request in requests:
+            self._learn(*([request.body] if request.body and len(request.body) >= _SHORTEST_BODY else []))
+            for name, value in request.headers:
+                self._learn_header(name, value)
+        for url in (*(request.url for request in requests), *(variant.url for variant in plan.variants)):
+            self._learn_url(url)
 
     def redact(self, event: AnyEvent) -> AnyEvent:
         """Return the event with `(not recorded)` in place of every secret; the same object if it contains none."""

@@ -227,6 +227,7 @@ def _create(path: Path) -> sqlite3.Connection:
         # The first read takes the lock that marks the file as in use.
         database.execute("SELECT count(*) FROM events").fetchone()
     except sqlite3.Error as error:
+        path.unlink(missing_ok=True)
         raise RecordingError(f"{path}: cannot create the recording: {error}") from None
     return database
 

@@ -9,10 +9,6 @@ from cockpit.tuning.applied import AppliedChange
 class ActiveChanges(dict[str, AppliedChange]):
     """Active changes by letter, the newest last."""
 
-    @property
-    def newest(self) -> tuple[str, AppliedChange] | None:
-        return next(reversed(self.items()), None)
-
     def undoable(self, letter: str) -> str:
         """Return the letter of an active change ("": of the newest). Raises ChangeRefused, also if a later change must
         be undone first."""

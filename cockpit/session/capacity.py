@@ -53,7 +53,8 @@ class CapacitySearch:
         """Stop the search, and wait until its end is reported."""
         self.stop()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._idle.wait(), _CLOSING)
+            async with asyncio.timeout(_CLOSING):
+                await self._idle.wait()
 
     async def run(self, text: str, longest: float = LONGEST) -> None:
         """Search within `longest` seconds. Raises UsageError for invalid limits or an unsuitable load, ChangeRefused if

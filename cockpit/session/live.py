@@ -82,9 +82,8 @@ class LiveSource:
         }
         self.profilers = {name: Profiler(feed, clock, self.emit) for name, feed in self.feeds.items()}
         traffic = profile.plan.traffic
-        self.load = LiveLoad(
-            profile.plan, clock, self.emit, TrafficLauncher(self.feeds, clock) if traffic else launcher
-        )
+        launcher = TrafficLauncher(self.feeds, clock) if traffic else launcher
+        self.load = LiveLoad(profile.plan, clock, self.emit, launcher, self._secrets.learn_plan)
         self._live_events = events = LiveEvents(clock, self.emit)
         probe = probe_of(profile.plan) if check_target and not traffic else None
         self.capacity = CapacitySearch(self.load, events)

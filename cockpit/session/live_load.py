@@ -30,9 +30,15 @@ class LiveLoad:
     """
 
     def __init__(
-        self, plan: LoadPlan, clock: Clock, emit: Callable[[AnyEvent], None], launcher: WorkerLauncher | None = None
+        self,
+        plan: LoadPlan,
+        clock: Clock,
+        emit: Callable[[AnyEvent], None],
+        launcher: WorkerLauncher | None = None,
+        learn: Callable[[LoadPlan], None] = lambda _: None,
     ) -> None:
-        """`launcher` starts the load workers; None: on this machine."""
+        """`launcher` starts the load workers; None: on this machine. `learn` gets each plan before its load starts."""
+        self._learn = learn
         self.plan = plan
         self.runs = 0
         self.failure = ""
@@ -44,6 +50,15 @@ class LiveLoad:
         self._locked = ""
         self._start_lock = asyncio.Lock()
         self._preflight: asyncio.Task[Preflight] | None = None
+
+    @property
+    def plan(self) -> LoadPlan:
+        return self._plan
+
+    @plan.setter
+    def plan(self, plan: LoadPlan) -> None:
+        self._learn(plan)
+        self._plan = plan
 
     @property
     def running(self) -> bool:
@@ -70,6 +85,7 @@ class LiveLoad:
         plan = plan or self.plan
         if self._run is not None or self._preflight is not None:
             return
+        self._learn(plan)
         async with self._start_lock:
             self._preflight = asyncio.get_running_loop().create_task(self._launcher.check(plan))
             try:

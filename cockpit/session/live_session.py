@@ -149,4 +149,5 @@ class LiveSession:
 
     async def _within(self, seconds: float | None, holds: Callable[[State], bool]) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.session.until(holds), seconds)
+            async with asyncio.timeout(seconds):
+                await self.session.until(holds)

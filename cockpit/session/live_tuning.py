@@ -164,6 +164,11 @@ class LiveTuning:
                 self.extension.prepare()
                 try:
                     changes.append(await self._apply(own, report, approval))
+                except CockpitError as error:
+                    if changes:
+                        stay = f"the new values stay on {', '.join(change.host for change in changes)}"
+                        error.args = (f"{error.problem}; {stay}", error.subject)
+                    raise
                 finally:
                     if not (report.active and report.letter in self._active):
                         self.extension.release()
@@ -192,7 +197,7 @@ class LiveTuning:
         waiting = next((change.letter for change in self._events.state.changes if change.confirm_by is not None), "")
         if letter and waiting not in ("", letter):
             raise ChangeRefused(f"change {waiting} waits for confirmation; keep or undo it first")
-        return self.awaited and letter in ("", waiting)
+        return self.awaited and not self.running_rounds and letter in ("", waiting)
 
     async def undo_past(self, host: str, past: HistoryEntry) -> AppliedChange:
         """Undo an applied change of the host's history. Raises ChangeRolledBack, ChangeRefused, HostError."""
@@ -208,9 +213,10 @@ class LiveTuning:
         self.extension.release()
 
     async def compare_in_rounds(
-        self, values: Mapping[str, str], plan: RoundsPlan, afterwards: FinalSide = FinalSide.CHOSEN
+        self, values: Mapping[str, str], plan: RoundsPlan, afterwards: FinalSide = FinalSide.CHOSEN, letter: str = ""
     ) -> RoundsResult:
-        """Compare the active values with `values` in rounds; without values, the two sides of the last active change.
+        """Compare the active values with `values` in rounds; without values, the two sides of the active change
+        `letter` ("": the newest).
 
         The current run continues, or a new run starts. If the rounds are interrupted, the values from their start are
         activated again. On users' traffic undecided rounds do not change the values. Raises ChangeRolledBack,
@@ -222,11 +228,13 @@ class LiveTuning:
             raise ChangeRefused("a change waits for confirmation; keep or undo it first")
         async with self._turn():
             with self._rounds.reserved():
-                return await self._compare(values, plan, afterwards)
+                self._rounds.check()
+                subject, planned = await self._subject(values, letter)
+                return await self._compare(subject, planned, plan, afterwards)
 
-    async def _compare(self, values: Mapping[str, str], plan: RoundsPlan, afterwards: FinalSide) -> RoundsResult:
-        self._rounds.check()
-        subject, planned = await self._subject(values)
+    async def _compare(
+        self, subject: ComparedSettings, planned: Plan, plan: RoundsPlan, afterwards: FinalSide
+    ) -> RoundsResult:
         if not planned.diff:
             raise ChangeRefused("nothing to compare: these values are already active")
         if any(setting.knob in self._log_knobs for setting in planned.settings):
@@ -258,13 +266,16 @@ class LiveTuning:
         if self.running_rounds:
             self._confirmation.decline()
 
-    async def _subject(self, values: Mapping[str, str]) -> tuple[ComparedSettings, Plan]:
-        """Return the settings to compare: `values` that are not active yet, or the last active change if `values` is
-        empty; and the plan of the side that is not active. Raises ChangeRefused, HostError."""
+    async def _subject(self, values: Mapping[str, str], letter: str) -> tuple[ComparedSettings, Plan]:
+        """Return the settings to compare: `values` that are not active yet, or an active change if `values` is empty;
+        and the plan of the side that is not active. Raises ChangeRefused, HostError."""
         if not values:
-            if self._active.newest is None:
+            if not self._active:
                 raise ChangeRefused("no change to prove; apply a change first")
-            letter, applied = self._active.newest
+            letter = letter or next(reversed(self._active))
+            if letter not in self._active:
+                raise ChangeRefused(f"change {letter} is no longer active")
+            applied = self._active[letter]
             subject = ComparedSettings(applied.host, applied.settings, "after", letter)
             old = self._values_by_host(subject.values("before"))[applied.host]
             return subject, await self._plan(applied.host, old)
@@ -275,15 +286,14 @@ class LiveTuning:
         planned = await self._plan(host, new)
         return ComparedSettings(host, planned.settings, "before"), planned
 
-    def siblings(self, values: Mapping[str, str]) -> dict[str, Knob]:
-        """Return the knobs of another server, by name, that `compare_in_rounds` compares with those of `values`; empty:
-        rounds are on one server."""
-        newest = self._active.newest
-        return sibling_knobs(values or (newest[1].knobs if newest else ()), self._knobs, self._logged)
+    def siblings(self, names: Collection[str]) -> dict[str, Knob]:
+        """Return the knobs of another server, by name, that `compare_in_rounds` compares with those `names`;
+        empty: rounds are on one server."""
+        return sibling_knobs(names, self._knobs, self._logged)
 
     async def _with_sibling(self, subject: ComparedSettings) -> ComparedSettings:
         """Return the settings with those of a sibling if there is one. Raises ChangeRefused if it has other values."""
-        if not (knobs := self.siblings({setting.knob: "" for setting in subject.settings})):
+        if not (knobs := self.siblings([setting.knob for setting in subject.settings])):
             return subject
         sibling = next(iter(knobs.values())).host
         planned = await self._plan(sibling, [(knobs[setting.knob], setting.new) for setting in subject.settings])

@@ -42,7 +42,8 @@ def check_hosts(state: State) -> None:
 async def wait_for_hosts(live: LiveSession, within: float = BACK_WITHIN) -> None:
     """Wait until every host is up. Raises HostError after `within` seconds."""
     try:
-        await asyncio.wait_for(live.session.until(lambda state: not lost_hosts(state)), within)
+        async with asyncio.timeout(within):
+            await live.session.until(lambda state: not lost_hosts(state))
     except TimeoutError:
         host = lost_hosts(live.state)[0]
         raise HostError(host.detail or f"unreachable for {within:.0f} s", subject=host.config.name) from None

@@ -112,7 +112,8 @@ class ReplaySource:
 
     async def _pause_for(self, seconds: float | None) -> None:
         try:
-            await asyncio.wait_for(self._woken.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
         except TimeoutError:
             return
         self._woken.clear()
@@ -252,8 +253,10 @@ def parse_jump(text: str, position: float, wall: float, end: float | None = None
             seconds_away = parse_duration(text[1:])
             return position + (seconds_away if text[0] == "+" else -seconds_away)
         return parse_duration(text)
-    except ValueError:
-        raise UsageError(f"invalid time {text!r}; write 5:20, 5m20s, -30s, +2m or a time of day, e.g. 14:05") from None
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"invalid time {text[:40]!r}; write 5:20, 5m20s, -30s, +2m or a time of day, e.g. 14:05"
+        ) from None
 
 
 def _clock_seconds(text: str) -> float:

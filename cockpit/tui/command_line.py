@@ -98,8 +98,8 @@ class CommandLine(FilterScreen):
 
     hints = ((" Tab", ": complete"), ("Enter", ": run"), (DialogKey.CLOSE, ": cancel"))
 
-    def __init__(self, commands: Sequence[Command]) -> None:
-        super().__init__(":", "", self._typed)
+    def __init__(self, commands: Sequence[Command], text: str = "") -> None:
+        super().__init__(":", text, self._typed)
         self._commands = commands
         self._offers: list[str] = []
         self._completed = ""
@@ -110,7 +110,7 @@ class CommandLine(FilterScreen):
 
     def on_mount(self) -> None:
         self.query_one(Input).suggester = _Completer(self._commands)
-        self._typed("")
+        self._typed(self.text)
 
     def _typed(self, text: str) -> None:
         if text != self._completed or len(self._offers) < 2:

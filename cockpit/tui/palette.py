@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.screen import Screen
 
 from cockpit.analysis.words.timeline import marker_sign
+from cockpit.model.errors import UsageError
 from cockpit.model.markers import Marker
 from cockpit.model.text import clock, sanitize
 from cockpit.tui.charts.markers import marker_label
@@ -72,7 +73,7 @@ class CommandProvider(Provider):
 
     async def discover(self) -> Hits:
         for command in commands_of(self.app, self.screen):
-            yield DiscoveryHit(self._line(command, Content(command.title)), command.run, text=command.title)
+            yield DiscoveryHit(self._line(command, Content(command.title)), self._run(command), text=command.title)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
@@ -81,7 +82,15 @@ class CommandProvider(Provider):
             if score > 0:
                 matches = matcher.match(command.title) > 0
                 title = matcher.highlight(command.title) if matches else Content(command.title)
-                yield Hit(score, self._line(command, title), command.run, text=command.title)
+                yield Hit(score, self._line(command, title), self._run(command), text=command.title)
+
+    def _run(self, command: Command) -> Callable[[], Any]:
+        """Return what runs the command; the command line asks for an argument without which it is invalid."""
+        try:
+            command.check("")
+        except UsageError:
+            return partial(self.app.action_command_line, f"{command.title} ")  # type: ignore[attr-defined]
+        return command.run
 
     def _line(self, command: Command, title: Content) -> Content:
         gap = max(2, _TITLE - cell_len(command.title))

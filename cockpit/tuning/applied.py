@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -81,13 +81,13 @@ class AppliedChange(msgspec.Struct, frozen=True, kw_only=True):
 class ChangeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about a change, stored on its host before it starts.
 
-    `who` requested the change, `when` (epoch s). `places` identify the changed values, independent of knob names.
-    `undoes` is the directory of the undone change, if this one is an undo. `inactive` are the names of knobs whose
-    value is written without becoming active.
+    `who` requested the change, `when` (epoch s, within the years of a date). `places` identify the changed values,
+    independent of knob names. `undoes` is the directory of the undone change, if this one is an undo. `inactive` are
+    the names of knobs whose value is written without becoming active.
     """
 
     who: str
-    when: float
+    when: Annotated[float, msgspec.Meta(ge=0, le=2e11)]
     settings: tuple[Setting, ...]
     places: tuple[str, ...]
     undoes: str = ""

@@ -88,6 +88,17 @@ async def test_search_after_a_diagnosis_leaves_out_knobs_that_exceed_the_budget(
         assert len(within_budget(search_of, list(knobs), []).plan.knobs) == 4
 
 
+async def test_commands_that_have_no_effect_now_are_refused(tmp_path: Path) -> None:
+    async with live(tmp_path) as session:
+        pilot = Autopilot(session, plan(tmp_path), {"Level": "5"})
+        with pytest.raises(UsageError, match="the original values are measured"):
+            pilot.skip()
+        pilot._proving = True
+        for command in (pilot.pause, pilot.skip, pilot.finish):
+            with pytest.raises(UsageError, match="the search has ended"):
+                command()
+
+
 async def test_cancelled_search_leaves_original_settings(tmp_path: Path) -> None:
     async with live(tmp_path) as session:
         searching = asyncio.create_task(Autopilot(session, plan(tmp_path), {"Level": "5"}).run())

@@ -33,4 +33,4 @@ async def test_rollback_of_an_interrupted_change_is_reported(capsys: pytest.Capt
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert capsys.readouterr().err == "cockpit: interrupted; the change was rolled back\n"
+    assert capsys.readouterr().err == "cockpit: interrupted; the change under way was rolled back\n"

@@ -34,6 +34,9 @@ KNOBS = "".join(
         *DATA["usage_errors"],
         (("report", RECORDING, "-o", "x.pdf"), "x.pdf: report has no format .pdf; end the name in .html, "),
         (("run", LONG), "aaa…: no such profile"),
+        (("check", NOWHERE, "--save-baseline", "a b"), "'a b': invalid baseline name"),
+        (("check", NOWHERE, "--add-to-baseline", "a b"), "'a b': invalid baseline name"),
+        (("tune", "GUARD", "show"), "guard: 'errros < 2%': unknown metric 'errros'"),
         (("replay", LONG), "aaa: no such recording"),
         (("replay", RECORDING, "--at", "-30s"), "replay: needs a terminal"),
         (("replay", RECORDING, "--at=-30s"), "replay: needs a terminal"),
@@ -45,7 +48,8 @@ KNOBS = "".join(
     ],
 )
 def test_usage_error_is_one_line_with_exit_code_2(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
-    profiles = {"PLAIN": f'[target]\nurl = "{NOWHERE}"\n', "KNOBS": KNOBS}
+    plain = f'[target]\nurl = "{NOWHERE}"\n'
+    profiles = {"PLAIN": plain, "KNOBS": KNOBS, "GUARD": f'guard = ["errros < 2%"]\n{plain}'}
     words = []
     for word in arguments:
         words.append(str(tmp_path / f"{word.lower()}.toml") if word in profiles else word)

@@ -8,11 +8,13 @@ from typing import Any
 import jsonschema
 import pytest
 
+from cockpit.autopilot.diagnosis import Bottleneck, BottleneckKind
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.command_flags import SCHEMAS
 from cockpit.cli.commands.schema import schema_of
 from cockpit.metrics.values import RUN_METRICS
 from cockpit.recording import library
+from cockpit.report.encoding import to_json
 from tests.cli.conftest import in_process, keyvalue
 from tests.cli.test_help import flags
 
@@ -44,6 +46,11 @@ def test_every_json_output_has_a_schema(spec: dict[str, Any]) -> None:
     assert named == set(SCHEMAS) - {"ndjson", "profile", "spec"}
     for name in SCHEMAS:
         jsonschema.Draft202012Validator.check_schema(schema_of(name))
+
+
+def test_a_diagnosis_matches_its_schema() -> None:
+    bottlenecks = json.loads(to_json([Bottleneck(BottleneckKind.CPU, "web1", "99%", ("Level",))]))
+    jsonschema.Draft202012Validator(schema_of("autopilot")).validate(bottlenecks)
 
 
 def test_outputs_match_their_schemas(file: str, tmp_path: Path) -> None:

@@ -77,6 +77,12 @@ def test_invalid_webhook_url_is_refused(url: str) -> None:
         AnnotationStream(url)
 
 
+def test_token_of_other_characters_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COCKPIT_ANNOTATE_TOKEN", "té")
+    with pytest.raises(UsageError, match="COCKPIT_ANNOTATE_TOKEN: a token has only ASCII characters"):
+        AnnotationStream("http://127.0.0.1:1/")
+
+
 async def test_what_is_being_sent_at_the_end_of_a_session_is_not_cut() -> None:
     begun, finish, calls = asyncio.Event(), asyncio.Event(), []
 

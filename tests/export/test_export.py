@@ -255,6 +255,12 @@ def test_hlog_of_running_session_has_its_percentiles(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=problem):
             HlogWriter(tmp_path / path)
     assert intervals_of(tmp_path / "run.hlog"), "the older file is kept"
+    writer = HlogWriter(tmp_path / "full.hlog")
+    writer._file.close()
+    writer._file = Path("/dev/full").open("w")  # noqa: SIM115
+    writer.feed(events[:3])
+    writer.close()
+    assert writer.trouble.endswith("full.hlog: No space left on device")
 
 
 def test_screen_as_svg_and_cast(file: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import msgspec
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from cockpit.model.clock import Clock
 from cockpit.model.events import (
     AnyEvent,
     ChangeBegun,
@@ -29,12 +30,13 @@ from cockpit.model.events import (
 from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.host.samples import HostConfig, StatusPage
 from cockpit.model.knobs import Knob, Setting
-from cockpit.model.load.plan import REDACTED, LoadPlan
+from cockpit.model.load.plan import REDACTED, LoadPlan, TargetVariant
 from cockpit.model.recorded import Name
 from cockpit.model.study import Observation, Study, StudyBegun, Variant
 from cockpit.profiles.profile import Profile
 from cockpit.recording.redaction import SHORTEST_INSIDE, Redactor
 from cockpit.recording.secrets import Secrets
+from cockpit.session.live_load import LiveLoad
 from tests.hostile.measuring import THOROUGH
 from tests.session.events import reading
 
@@ -238,6 +240,15 @@ def test_secret_values_in_profile_are_redacted_from_start() -> None:
     assert study_begun.study.variants[0].set == (("Token", REDACTED), ("Plain", "shown"))
     assert study_begun.fingerprint == study.fingerprint
     assert study_begun.study.observations[0].command == f"curl -H 'X: {REDACTED}'"
+
+
+def test_secrets_of_later_plans_and_of_both_variants_are_redacted() -> None:
+    secrets = Secrets(profile_with())
+    variants = tuple(TargetVariant(name=name, url=f"http://user:{name}-secret@h/") for name in ("base", "head"))
+    load = LiveLoad(LoadPlan(url="http://bench/", variants=variants), Clock(), lambda _: None, learn=secrets.learn_plan)
+    load.set_plan(LoadPlan(url="http://bench/", headers=(("Authorization", "Bearer typed-in-the-form"),)))
+    line = "base-secret head-secret typed-in-the-form"
+    assert secrets.text(line) == " ".join([REDACTED] * 3)
 
 
 def test_values_of_secret_change_are_redacted() -> None:

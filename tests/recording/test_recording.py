@@ -19,6 +19,7 @@ from cockpit.model.host.samples import HostConfig, StatusPage
 from cockpit.model.knobs import Knob
 from cockpit.model.load.plan import LoadPlan
 from cockpit.profiles.profile import Profile
+from cockpit.recording import writer as recording_writer
 from cockpit.recording.packing import decompressed
 from cockpit.recording.reader import Recording
 from cockpit.recording.writer import RecordingWriter
@@ -86,12 +87,16 @@ def test_kill_9_loses_less_than_a_second(seed: int, tmp_path: Path) -> None:
     pytest.fail(str(killed))
 
 
-def test_unwritable_path_is_refused_immediately(tmp_path: Path) -> None:
+def test_unwritable_path_is_refused_immediately(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RecordingError, match="No such file or directory"):
         RecordingWriter(tmp_path / "none" / "s.cockpit")
     recorded(tmp_path / "s.cockpit")
     with pytest.raises(RecordingError, match="exists already"):
         RecordingWriter(tmp_path / "s.cockpit")
+    monkeypatch.setattr(recording_writer, "TABLES", "no SQL")
+    with pytest.raises(RecordingError, match="cannot create the recording"):
+        RecordingWriter(tmp_path / "t.cockpit")
+    assert not (tmp_path / "t.cockpit").exists()
 
 
 def test_full_disk_is_reported_and_session_continues(tmp_path: Path) -> None:

@@ -176,6 +176,6 @@ def test_jump_targets_are_parsed() -> None:
     day = parse_jump("5:20", 100, wall, end=300)
     assert day == parse_jump("5:20", 100, wall) != 320
     assert dt.datetime.fromtimestamp(wall + day).strftime("%H:%M:%S") == "05:20:00" and -60 <= day < 86_400
-    for text in ("soon", "1:75", "25:00"):
+    for text in ("soon", "1:75", "25:00", f"{'9' * 400}:00"):
         with pytest.raises(UsageError, match="invalid time"):
             parse_jump(text, 0, wall, end=400)

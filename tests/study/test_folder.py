@@ -79,6 +79,7 @@ def test_fresh_study_moves_old_recordings_aside() -> None:
     leave_journal(folder, originals={"K": "5"}, touched=True)
     for name in ("1.cockpit", *RESULTS):
         (folder / name).write_text("x")
+    (folder / "before-2").mkdir()
     place = place_for(OTHER, output=folder, fresh=True)
     assert place.recording == folder / "1.cockpit" and not place.recording.exists()
     assert {path.name for path in (folder / "before-1").iterdir()} == {"1.cockpit", *RESULTS}

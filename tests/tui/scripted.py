@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cockpit.analysis.rounds import RoundsPlan
@@ -49,7 +49,7 @@ class ScriptedTuning:
         self.gate.set()
         self.reading.set()
 
-    def siblings(self, values: Mapping[str, str]) -> dict[str, Knob]:
+    def siblings(self, names: Collection[str]) -> dict[str, Knob]:
         return self.sibling
 
     async def refresh(self) -> None:
@@ -110,9 +110,10 @@ class ScriptedTuning:
         self.calls.append(("release", {}))
 
     async def compare_in_rounds(
-        self, values: Mapping[str, str], plan: RoundsPlan, afterwards: FinalSide = FinalSide.CHOSEN
+        self, values: Mapping[str, str], plan: RoundsPlan, afterwards: FinalSide = FinalSide.CHOSEN, letter: str = ""
     ) -> RoundsResult:
-        self.calls.append(("compare_in_rounds", {**values, "rounds": str(plan.rounds), "seconds": f"{plan.seconds:g}"}))
+        of = values or {"letter": letter}
+        self.calls.append(("compare_in_rounds", {**of, "rounds": str(plan.rounds), "seconds": f"{plan.seconds:g}"}))
         state, push = self.source.session.state, self.source.push
         settings = (Setting(knob="MaxSpareServers", old="10", new="30"),)
         rounds = {"first": plan.first_sides, "seconds": 15.0, "longest": 9.0}

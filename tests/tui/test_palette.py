@@ -4,6 +4,7 @@ from textual.command import CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
+from cockpit.tui.command_line import CommandLine
 from cockpit.tui.dialogs.help import HelpScreen
 from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import Detail
@@ -137,3 +138,15 @@ async def test_hover_shows_metric_tooltip() -> None:
         head = text_of(runs).splitlines()[1]
         await pilot.hover(Runs, offset=(head.index("p99") + 1, 1))
         await until(pilot, lambda: "99% of the responses took at most" in rendered_text(pilot.app))
+
+
+async def test_palette_asks_for_an_argument_in_the_command_line() -> None:
+    async with running_app(EVENTS) as (pilot, _):
+        for title, command in commands(pilot).items():
+            if not command.argument or command.argument in ("TIME", "TEXT", "TOPIC"):
+                continue
+            await run_command(pilot, title)
+            await until(pilot, lambda: isinstance(pilot.app.screen, CommandLine))
+            assert pilot.app.screen.query_one(Input).value == f"{title} "
+            await press(pilot, "escape")
+            await until(pilot, lambda: not isinstance(pilot.app.screen, CommandLine))

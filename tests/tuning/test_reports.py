@@ -1,9 +1,12 @@
 """How failures and rollbacks are reported: in one line for a person."""
 
+import json
+
 import pytest
 
 from cockpit.hosts.shell import SH, Completed
 from cockpit.model.errors import ChangeRolledBack
+from cockpit.tuning import tuner
 from cockpit.tuning.applied import ChangeFailed
 from cockpit.tuning.change_options import ChangeOptions, Failure
 from cockpit.tuning.effect import failure_line
@@ -89,6 +92,13 @@ async def ending(*outputs: bytes) -> BaseException:
     )
     assert isinstance(found, BaseException)
     return found
+
+
+def test_an_entry_of_the_history_with_an_impossible_time_is_left_out() -> None:
+    facts = {"who": "x", "when": 1e300, "settings": [], "places": []}
+    lines = [f"/c\tapplied\t{json.dumps(facts | {'when': when})}" for when in (1.0, 1e300)]
+    first, second = map(tuner._past, lines)
+    assert first is not None and second is None
 
 
 @pytest.mark.parametrize("number", ["0", "7", "999999999", "-1", "x"])

@@ -24,7 +24,7 @@ from cockpit.cli.launcher import launcher_of
 from cockpit.cli.live import RecordingTarget, close_recording, no_progress, run_headless
 from cockpit.cli.profile_argument import at_address, named_profile
 from cockpit.cli.progress import print_lines
-from cockpit.cli.terminal import can_ask, confirmed, emit, on_terminal
+from cockpit.cli.terminal import can_ask, emit, is_confirmed, on_terminal
 from cockpit.cli.trust_prompt import require_trust
 from cockpit.hosts.ssh.prompts import PromptQueue
 from cockpit.metrics.results import run_result
@@ -147,7 +147,7 @@ async def _diagnose(options: Namespace, profile: Profile, knobs: Mapping[str, st
     if bottlenecks is None:
         return EXIT_INTERRUPTED
     if options.json:
-        emit(to_json([each._asdict() for each in bottlenecks]))
+        emit(to_json(bottlenecks))
         return EXIT_GOOD
     emit("\n".join(diagnosis_lines(bottlenecks)))
     if names := suggested_knobs(bottlenecks):
@@ -256,7 +256,7 @@ class _AtTerminal(NamedTuple):
 
     async def approve(self, values: Mapping[str, str]) -> bool:
         """Ask on the terminal; return False without one."""
-        return can_ask() and await asyncio.to_thread(confirmed, f"try {values_words(values)}?")
+        return can_ask() and await is_confirmed(f"try {values_words(values)}?")
 
     async def keep(self, result: SearchResult) -> bool:
         return self.apply

@@ -52,13 +52,19 @@ def save_runs(name: str, runs: Sequence[BaselineRun], plan: LoadPlan) -> None:
 
 def add_runs(name: str, runs: Sequence[BaselineRun], plan: LoadPlan) -> None:
     """Add the runs to a baseline of the same load, or create it. Raises UsageError."""
+    known = same_load(name, plan)
+    save_runs(name, (*(known.runs if known else ()), *runs), known.plan if known else plan)
+
+
+def same_load(name: str, plan: LoadPlan) -> Baseline | None:
+    """Return the baseline, None if there is none. Raises UsageError for an invalid name, or if its load differs."""
+    baselines.path_of(name)
     if name not in baselines.names():
-        save_runs(name, runs, plan)
-        return
+        return None
     known = baselines.load(name)
     if unlike := differences(known.plan, plan):
         raise UsageError(f"baseline {name}: different load ({', '.join(unlike)}); choose another name")
-    save_runs(name, (*known.runs, *runs), known.plan)
+    return known
 
 
 def baseline_runs(source: str, wall: float, results: Sequence[RunResult]) -> list[BaselineRun]:

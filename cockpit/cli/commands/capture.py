@@ -17,7 +17,7 @@ from cockpit.cli.profile_argument import named_profile, print_replay
 from cockpit.cli.trust_prompt import require_trust
 from cockpit.files import atomic_write
 from cockpit.hosts.transport import open_shell
-from cockpit.model.errors import EXIT_GOOD, UsageError
+from cockpit.model.errors import EXIT_GOOD, UsageError, naming
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import AccessLog, url_without_password
 from cockpit.profiles.reader import read_profile
@@ -38,10 +38,12 @@ def capture(options: Namespace) -> int:
     log = path.with_suffix(".log")
     if not options.force and (existing := next((each for each in (path, log) if each.exists()), None)):
         raise UsageError(f"{existing}: exists already; replace it with --force, or choose another file with -o")
+    with naming(path.parent, "be created"):
+        path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile() as raw:
         within = asyncio.run(_fetch(logs, {host.name: host for host in hosts}, options, raw))
         raw.seek(0)
-        with atomic_write(log, 0o600) as file:
+        with naming(log, "be written"), atomic_write(log, 0o600) as file:
             file.writelines(captured_lines(raw, within, cut_queries=options.cut_queries))
             if not file.tell():
                 raise UsageError(f"{', '.join(each.file for each in logs)}: no request in this time")

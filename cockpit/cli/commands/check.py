@@ -24,7 +24,7 @@ from cockpit.analysis.thresholds import (
     with_defaults,
 )
 from cockpit.analysis.verdicts.sides import Side
-from cockpit.cli.commands.baseline import add_runs, baseline_runs, save_runs
+from cockpit.cli.commands.baseline import add_runs, baseline_runs, same_load, save_runs
 from cockpit.cli.commands.check_against import run_against
 from cockpit.cli.live import RecordingTarget, headless, hlog_into
 from cockpit.cli.load_arguments import given_flags
@@ -41,7 +41,7 @@ from cockpit.model.text import sanitize
 from cockpit.profiles.catalogue import find
 from cockpit.profiles.plan import without_credentials
 from cockpit.profiles.profile import Profile
-from cockpit.recording.baselines import latest, load
+from cockpit.recording.baselines import latest, load, path_of
 from cockpit.recording.check_history import PastCheck, append
 from cockpit.report.check import (
     CheckResult,
@@ -75,10 +75,10 @@ def check(options: Namespace) -> int:
         raise
     if checked is None:
         return EXIT_INTERRUPTED
+    emit_text(lambda paint: check_json(checked) if options.json else check_text(checked, paint))
     for path, render in ((options.junit, junit), (options.markdown, check_markdown)):
         if path:
             put((render(checked),), path)
-    emit_text(lambda paint: check_json(checked) if options.json else check_text(checked, paint))
     return checked.exit_code
 
 
@@ -92,6 +92,10 @@ def _run(options: Namespace) -> CheckResult | None:
         base = latest(profile.plan)
     thresholds = _with_defaults(thresholds_of(profile, options.threshold), base, profile.plan)
     abort_on = _abort_on(profile, options)
+    if options.save_baseline:
+        path_of(options.save_baseline)
+    if options.add_to_baseline:
+        same_load(options.add_to_baseline, profile.plan)
     breaker = AbortCheck(abort_on, base)
     max_duration = options.max_duration
     if max_duration is None:

@@ -8,9 +8,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from cockpit.cli.profile_argument import named_profile
+from cockpit.cli.profile_argument import at_address, named_profile
 from cockpit.cli.terminal import emit
-from cockpit.cli.thresholds import thresholds_of
 from cockpit.cli.trust_prompt import NotTrusted, doctor_command, require_trust
 from cockpit.model.errors import EXIT_GOOD, CockpitError, UnknownProfile
 from cockpit.model.text import sanitize
@@ -51,7 +50,7 @@ async def _findings(options: Namespace, show: Callable[[Finding], None]) -> tupl
     """Print the findings; with --no-exec list the commands, hosts and files of the profile."""
     findings: list[Finding] = []
     try:
-        profile = _profile(options.profile)
+        profile = at_address(named_profile(options.profile), options.ssh_config)
         if options.trust or not options.no_exec:
             require_trust(profile, options.profile, accepted=options.trust)
     except NotTrusted:
@@ -83,12 +82,6 @@ def _fix(error: CockpitError) -> str:
     if isinstance(error, UnknownProfile):
         return f"use a path such as ./x.toml, or the name of a shipped profile or of one in {own_folder()}"
     return "cockpit schema profile > profile.schema.json: with it an editor checks every key"
-
-
-def _profile(name: str) -> Profile:
-    profile = named_profile(name)
-    thresholds_of(profile, [])
-    return profile
 
 
 def _show(finding: Finding) -> None:

@@ -13,8 +13,8 @@ from cockpit.cli.appearance_options import appearance_of
 from cockpit.cli.arguments import make_parser
 from cockpit.cli.commands.replay import show_recording
 from cockpit.cli.live import RecordingTarget, on_screen
+from cockpit.cli.profile_argument import at_address, check_limits
 from cockpit.cli.terminal import on_terminal
-from cockpit.cli.thresholds import thresholds_of
 from cockpit.cli.typed_load import profile_of
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, EXIT_USAGE, CockpitError, UsageError
 from cockpit.model.host.samples import HostConfig
@@ -108,10 +108,10 @@ def _open(choice: Choice, options: Namespace) -> str:
         if asyncio.run(show_demo(RecordingTarget(in_library=True), appearance)).interrupted:
             raise KeyboardInterrupt
         return ""
-    profile = _profile_of(choice)
+    profile = at_address(_profile_of(choice), options.ssh_config)
     if not is_trusted(profile):
         raise UsageError(f"{profile.name}: edited since you accepted it; open it again to review its commands")
-    thresholds_of(profile, [])
+    check_limits(profile)
     outcome = asyncio.run(
         on_screen(profile, options.ssh_config, RecordingTarget(in_library=True), appearance=appearance)
     )

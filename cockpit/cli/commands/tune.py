@@ -20,7 +20,7 @@ from cockpit.cli.live import RecordingTarget, close_recording, run_headless
 from cockpit.cli.load_plan import errors_name_flags
 from cockpit.cli.profile_argument import at_address, named_profile
 from cockpit.cli.progress import print_lines
-from cockpit.cli.terminal import emit
+from cockpit.cli.terminal import emit, typed_line
 from cockpit.cli.trust_prompt import require_trust
 from cockpit.cli.tune_output import (
     ActionJson,
@@ -31,7 +31,6 @@ from cockpit.cli.tune_output import (
     past_change_json,
     past_line,
     resolve_interrupted,
-    typed_line,
     value_text,
 )
 from cockpit.document.model import Document

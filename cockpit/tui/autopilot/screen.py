@@ -18,6 +18,7 @@ from cockpit.autopilot.decisions import RunSearch
 from cockpit.autopilot.diagnosis import Bottleneck, suggested_knobs
 from cockpit.autopilot.runner import Autopilot, SearchResult
 from cockpit.autopilot.words import diagnosis_lines, result_line, trial_line, values_words
+from cockpit.model.errors import UsageError
 from cockpit.model.text import count_text, elapsed, sanitize
 from cockpit.session.loop import Session
 from cockpit.tui.dialogs.checklist import Checklist, ChecklistItem
@@ -110,8 +111,11 @@ class AutopilotScreen(TaskScreen):
         pilot = self._pilot()
         if pilot is None:
             self.show_reason("the search has not started yet")
-        else:
+            return
+        try:
             command(pilot)
+        except UsageError as error:
+            self.show_reason(str(error))
 
 
 class AutopilotApp(TaskApp):

@@ -79,8 +79,8 @@ class CheckScreen(Dialog[None]):
     def _active(self) -> bool:
         """Whether load is running or starting."""
         status = self.session.controls.status
-        starting = isinstance(status, LoadStatus) and status.phase is LoadPhase.STARTING
-        return starting or self.session.state.running is not None
+        busy = isinstance(status, LoadStatus) and status.phase is not LoadPhase.IDLE
+        return busy or self.session.state.running is not None
 
     def _update(self) -> None:
         state = self.session.shown if self.toggle is None else self.session.state

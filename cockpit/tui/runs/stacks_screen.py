@@ -157,7 +157,7 @@ class StacksScreen(Screen[None]):
     def action_move(self, x: int, y: int) -> None:
         """Select the box beside the selected one, its caller or its callee."""
         pane = self._pane
-        if pane.profile is not None:
+        if pane.profile is not None and pane.rows and not pane.view.counters:
             self._set_view(moved(pane.profile.tree, pane.view, pane.rows, x, y))
 
     def action_frame(self, depth: int, at: int) -> None:

@@ -104,16 +104,16 @@ class CockpitBase(App[Returned]):
         """Show the keys of the screen on top."""
         show_help(self)
 
-    def action_command_line(self) -> None:
+    def action_command_line(self, text: str = "") -> None:
         """Type a command by its name, or a time."""
         commands = list(commands_of(self, self.screen))
 
-        def answered(text: str | None) -> None:
-            if text and text.strip():
-                command, argument = match(text, commands)
+        def answered(line: str | None) -> None:
+            if line and line.strip():
+                command, argument = match(line, commands)
                 self.call_later(command.run, *filter(None, [argument]))
 
-        self.push_screen(CommandLine(commands), answered)
+        self.push_screen(CommandLine(commands, text), answered)
 
     def action_leave(self, interrupted: bool = False) -> None:
         raise NotImplementedError

@@ -53,7 +53,8 @@ class KeyQueue:
                 target = self._app.focused or screen
                 await self._handle(self._waiting.popleft())
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._effect(target, screen), _TIMEOUT)
+                    async with asyncio.timeout(_TIMEOUT):
+                        await self._effect(target, screen)
         except Exception as error:
             # Textual then reports it like an error in a message handler.
             self._app.call_later(_fail, error)

@@ -49,14 +49,17 @@ def ask(
     if tuning.running_rounds:
         PromptScreen(STOP).ask(app, lambda _: tuning.stop_rounds())
         return
-    change = last_change(state)
-    if not values and change is None:
+    if values:
+        letter, names, title = "", list(values), plan_words(state, values)
+    elif (change := last_change(state)) is not None:
+        letter, names = change.letter, [setting.knob for setting in change.settings]
+        title = sanitize(change_label(change), 100)
+    else:
         report(NOTHING, False)
         return
-    title = plan_words(state, values) if values else sanitize(change_label(change) if change else "", 100)
     plan = RoundsPlan(seed=random.SystemRandom().randrange(1, 10_000))
     announced = announcement(state, plan.first_sides, plan.seconds)
-    siblings = dict.fromkeys(knob.host for knob in tuning.siblings(values).values())
+    siblings = dict.fromkeys(knob.host for knob in tuning.siblings(names).values())
     lines = (
         f"Measure old and new values in rounds: {title}",
         f"{offer_words(plan, announced)}.",
@@ -72,7 +75,7 @@ def ask(
             report(str(error), True)
             return
         report("rounds are starting", False)
-        app.run_worker(_compare(session, tuning, values, chosen, report))
+        app.run_worker(_compare(session, tuning, values, letter, chosen, report))
 
     PromptScreen(question).ask(app, answered)
 
@@ -81,12 +84,13 @@ async def _compare(
     session: Session,
     tuning: LiveTuning,
     values: Mapping[str, str],
+    letter: str,
     plan: RoundsPlan,
     report: Callable[[str, bool], None],
 ) -> None:
     known = len(session.state.rounds)
     try:
-        proven = await tuning.compare_in_rounds(values, plan)
+        proven = await tuning.compare_in_rounds(values, plan, letter=letter)
     except CockpitError as error:
         report(f"rounds: {error}", True)
         return

@@ -272,8 +272,8 @@ class TuningScreen(Dialog[ChangeRequest]):
         tuning = self._tuning
         if tuning is None:
             return
-        if self._awaited() is not None:
-            self.app.run_worker(self._undo_awaited(tuning))
+        if (awaited := self._awaited()) is not None:
+            self.app.run_worker(self._undo_awaited(tuning, awaited.letter))
         elif not self._status.waits():
             self._ask_to_undo(tuning)
 
@@ -283,10 +283,10 @@ class TuningScreen(Dialog[ChangeRequest]):
 
         self._start("preparing the diff of the undo …", ask_to_undo(self.app, tuning, letter, undo))
 
-    async def _undo_awaited(self, tuning: LiveTuning) -> None:
+    async def _undo_awaited(self, tuning: LiveTuning, letter: str) -> None:
         """Undo the guarded change while its action still waits for confirmation."""
         try:
-            await tuning.undo()
+            await tuning.undo(letter)
         except CockpitError as error:
             self._status.report(f"not done: {error}", bad=True)
 
