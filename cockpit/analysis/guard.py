@@ -28,7 +28,7 @@ def parse_guard(text: str) -> tuple[Threshold, ...]:
     """Parse limits, separated by commas. Raises UsageError."""
     limits = tuple(parse_threshold(part) for part in text.split(","))
     for limit in limits:
-        if limit.of_baseline or limit.name in GROWING:
+        if limit.of_baseline or limit.name in GROWING or limit.name.startswith("generator."):
             raise UsageError(f"{limit.text!r}: no limit of single seconds; write 'errors < 2%' or 'p99 < 500ms'")
     return limits
 
@@ -39,8 +39,8 @@ def guarded_result(state: State, since: float) -> RunResult | None:
     segment = state.segment
     if segment is None or state.running is None:
         return None
-    first = max(since, state.t - SPAN)
-    seconds = [second for second in state.seconds[-int(SPAN) - 2 :] if second.end > first]
+    newest = (second for second in state.seconds[-int(SPAN) - 2 :] if second.end > state.t - SPAN)
+    seconds = [second for second in newest if second.start >= since]
     failed, errors = sum(second.failed for second in seconds), sum(second.errors for second in seconds)
     counts = Counts(
         completed=sum(second.completed for second in seconds),
@@ -51,7 +51,7 @@ def guarded_result(state: State, since: float) -> RunResult | None:
     length = sum(second.end - second.start for second in seconds)
     if length < WHOLE:
         return None
-    return segments_result([replace(segment, counts=counts)], segment.plan, length)
+    return segments_result([replace(segment, counts=counts, logs={})], segment.plan, length)
 
 
 def exceeded(state: State, limits: Sequence[Threshold], since: float) -> ThresholdResult | None:

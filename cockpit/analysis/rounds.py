@@ -32,10 +32,12 @@ from cockpit.model.state import RoundsState, RoundWindowState, Segment, State
 # Default rounds, and counted seconds per window; minimum and maximum.
 ROUNDS, WINDOW = 12, 15.0
 FEWEST, MOST, SHORTEST = FIRST_TEST, 50, 15.0
-# Uncounted seconds of a window: its guard, and the incomplete seconds at its ends.
-UNCOUNTED = GUARD + 1.0
-# Seconds after each set-up on users' traffic, before GUARD: connections and caches of the other side are left behind.
-WASHOUT = 2.0
+# Uncounted seconds of a window: the incomplete ones at its ends, and with its guard.
+ENDS = 1.0
+UNCOUNTED = GUARD + ENDS
+# Seconds between a set-up and its window on users' traffic: connections and caches of the other side are left behind.
+# The requests of the whole window count, so GUARD is before it.
+WASHOUT = 2.0 + GUARD
 # Factor by which the level of rounds on traffic is divided: each test has its own mix and slope on the rate. From
 # simulations (tests.statistics.switchbacks).
 _TRAFFIC_COMPARISONS = 2
@@ -231,7 +233,7 @@ def _set_up_seconds(state: State) -> float:
     """Return the longest time (s) from request to activation among the last four changes, and on users' traffic the
     time after it."""
     took = [change.active_since - change.begun for change in state.changes if change.active_since is not None]
-    washout = WASHOUT if state.segment and state.segment.plan.traffic else 0.0
+    washout = WASHOUT - GUARD if state.segment and state.segment.plan.traffic else 0.0
     return max(took[-4:], default=_SET_UP) + washout
 
 

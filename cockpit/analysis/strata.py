@@ -23,6 +23,7 @@ from cockpit.analysis.replicates import ReplicatePairs, Visit
 from cockpit.analysis.verdicts.outcome import Cause, Objection
 from cockpit.model.counts import Group, add
 from cockpit.model.histogram import Histogram
+from cockpit.model.load.seconds import LoadSecond
 
 # Metrics of rounds on traffic: the headline, then where in the distribution the setting helps.
 QUANTILES = ("p50", "p10", "p25", "p75", "p90", "p99", "p99.9")
@@ -122,8 +123,12 @@ def _quantiles(times: Floats, weights: Floats, names: Sequence[str]) -> dict[str
 
 def arrivals(visit: Visit) -> float:
     """Return the requests/s of the windows' counted seconds."""
-    rates = (sum(second.completed for second in window.seconds) / max(1, len(window.seconds)) for window in visit)
-    return math.prod(rates) ** (1 / len(visit))
+    return math.prod(_rate(window.seconds) for window in visit) ** (1 / len(visit))
+
+
+def _rate(seconds: Sequence[LoadSecond]) -> float:
+    length = sum(second.end - second.start for second in seconds)
+    return sum(second.completed for second in seconds) / length if length else 0.0
 
 
 def _failed(group: Group) -> int:

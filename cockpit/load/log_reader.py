@@ -27,6 +27,8 @@ from cockpit.servers.other_logs import JSON_WITHOUT_REQUEST, NO_FIELDS, OTHER_LO
 from cockpit.servers.registry import LOGGED_REQUESTS, PARTIAL_LOGS
 
 _LINES_LIMIT = 20_000_000
+# Times (epoch s) from the year 9892 on are invalid.
+_LATEST = 2.5e11
 # Number of distinct requests that are deduplicated; later ones are stored per occurrence.
 _DEDUPLICATED_LIMIT = 100_000
 # Safe methods (RFC 9110 section 9.2.1), which are replayed.
@@ -206,7 +208,8 @@ def parse_lines(lines: Iterable[bytes], partial_logs: set[PartialLog]) -> Iterab
         if not parse:
             known = (*PARTIAL_LOGS, JSON_WITHOUT_REQUEST)
             partial_logs |= {form for form in known if form.pattern.match(without_prefix(line))}
-        yield parse(line) if parse else None
+        request = parse(line) if parse else None
+        yield request if request is not None and 0 <= request.at < _LATEST else None
 
 
 def _path_of(request: LoggedRequest | None, hosts: frozenset[bytes]) -> bytes | Omission:

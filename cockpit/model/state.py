@@ -57,12 +57,12 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
     `basis`: why it differs from the previous one; `labelled_by`: what its label shows, with `load` both. `changes`:
     letters of the changes since the previous segment; `changes_until`: number of changes of the session at its start;
-    `end`: None while it runs. `saturated_worker_seconds`: worker-seconds in which the generator was the bottleneck.
-    `round`: number of its round, to which the set-up of the next window belongs too; 0: none. `losses`: lost workers,
-    whose metrics are missing. `warmup`: not part of the run's result; `stage`: load level. `warnings` and `addresses`
-    of the target: from before the run. By worker: `worker_cpu`: CPU time (s); `worker_wait`: time it waited for a CPU
-    (s); `worker_silence`: time with requests in flight and no response (s). `totals`: see RunStarted. `logs`: users'
-    traffic by host.
+    `counted`: start of its first tick, None before it. `end`: None while it runs. `saturated_worker_seconds`: worker-
+    seconds in which the generator was the bottleneck. `round`: number of its round, to which the set-up of the next
+    window belongs too; 0: none. `losses`: lost workers, whose metrics are missing. `warmup`: not part of the run's
+    result; `stage`: load level. `warnings` and `addresses` of the target: from before the run. By worker: `worker_cpu`:
+    CPU time (s); `worker_wait`: time it waited for a CPU (s); `worker_silence`: time with requests in flight and no
+    response (s). `totals`: see RunStarted. `logs`: users' traffic by host.
     """
 
     number: int
@@ -74,6 +74,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     changes_until: int = 0
     start: float
     last: float
+    counted: float | None = None
     end: float | None = None
     counts: Counts = Counts()
     hosts: Mapping[str, HostWindow] = MappingProxyType({})
@@ -95,17 +96,17 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def seconds(self) -> float:
         """Length of the part covered by ticks."""
-        return self.last - self.start
+        return self.last - (self.start if self.counted is None else self.counted)
 
     @property
     def saturated(self) -> float:
         """Seconds in which the generator was the bottleneck."""
-        return self.saturated_worker_seconds / self.plan.workers
+        return self.saturated_worker_seconds / max(1, len(self.worker_cpu))
 
     @property
     def stalled(self) -> float:
         """Seconds without any response while requests were in flight."""
-        return min(self.worker_silence.values()) if len(self.worker_silence) == self.plan.workers else 0.0
+        return min(self.worker_silence.values()) if 0 < len(self.worker_cpu) == len(self.worker_silence) else 0.0
 
     @property
     def cpu_wait(self) -> float:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.analysis.intervals import FIRST_TEST
-from cockpit.analysis.rounds import UNCOUNTED, RoundsPlan, announcement, other_side, rounds_verdict, sequence
+from cockpit.analysis.rounds import ENDS, UNCOUNTED, RoundsPlan, announcement, other_side, rounds_verdict, sequence
 from cockpit.analysis.verdicts.outcome import Outcome, Verdict
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import (
@@ -79,6 +79,11 @@ class ComparedSettings(NamedTuple):
         """Return the values of a side that differ from those at the start."""
         own = {} if side == self.active else self.values(side)
         return own | (_values(self.sibling_settings, "after") if side == "before" else {})
+
+
+def _seconds(plan: RoundsPlan) -> float:
+    """Return the length of a window."""
+    return plan.seconds + (ENDS if plan.washout else UNCOUNTED)
 
 
 def _values(settings: Sequence[Setting], side: RoundSide) -> dict[str, str | None]:
@@ -196,7 +201,7 @@ class Rounds:
             )
 
     def _longest(self, plan: RoundsPlan) -> float:
-        return 2 * plan.rounds * (plan.seconds + UNCOUNTED + 2 * _SET_UP)
+        return 2 * plan.rounds * (_seconds(plan) + 2 * _SET_UP)
 
     def _begin(self, subject: ComparedSettings, plan: RoundsPlan) -> None:
         first = plan.first_sides
@@ -268,7 +273,7 @@ class Rounds:
         if not plan.until:
             if not self._load.running:
                 return False
-            self._extension.extend_by("rounds", plan.washout + plan.seconds + UNCOUNTED + 2 * _SET_UP)
+            self._extension.extend_by("rounds", plan.washout + _seconds(plan) + 2 * _SET_UP)
         if self._ask is not None and (switch.values or switch.unchanged):
             await self._ask()
             if self._stopping.is_set():
@@ -289,14 +294,14 @@ class Rounds:
             nonlocal complete
             complete = await self._window(number, side, plan)
 
-        await change(plan.washout + plan.seconds + UNCOUNTED + _ROLLBACK_DELAY, hold)
+        await change(plan.washout + _seconds(plan) + _ROLLBACK_DELAY, hold)
         return complete
 
     async def _window(self, number: int, side: RoundSide, plan: RoundsPlan) -> bool:
         """Measure a window; return whether it is complete, without a stop or the end of the load."""
         if plan.washout and not await self._load.wait_undisturbed(plan.washout, self._stopping):
             return False
-        t, seconds = self._events.now(), plan.seconds + UNCOUNTED
+        t, seconds = self._events.now(), _seconds(plan)
         self._events.emit(RoundWindow(t=t, number=self.number, round=number, side=side, until=t + seconds))
         complete = await (self._searched(plan) if plan.until else self._load.wait_undisturbed(seconds, self._stopping))
         if complete:

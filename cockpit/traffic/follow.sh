@@ -10,10 +10,13 @@ position() {
   pos=0
   while read -r name value; do [ "$name" = pos: ] && pos=$value; done <"/proc/self/fdinfo/$1"
 }
+skip_to_end() {
+  dd bs=1 skip="$(size_of /proc/self/fd/3)" count=0 <&3 >/dev/null 2>&1
+}
 follow() {
   exec 3<"$log" || exit 1
-  dd bs=1 skip="$(size_of /proc/self/fd/3)" count=0 <&3 >/dev/null 2>&1
-  old=0
+  skip_to_end
+  old=0 unreadable=
   while :; do
     if [ "$old" -gt 0 ]; then
       cat <&5
@@ -31,9 +34,13 @@ follow() {
     elif [ "$old" = 0 ] && [ -e "$log" ] && ! [ "$log" -ef /proc/self/fd/3 ]; then
       if [ -r "$log" ]; then
         exec 5<&3 3<"$log"
+        # The time until now is unread.
+        [ -z "$unreadable" ] || skip_to_end
+        unreadable=
         old=@DRAIN@
         echo "${mark}rotated"
       else
+        unreadable=1
         echo "${mark}unreadable"
       fi
     fi

@@ -13,9 +13,9 @@ import numpy as np
 
 from cockpit.analysis.intervals import FIRST_TEST
 from cockpit.analysis.replicates import ReplicatePairs
-from cockpit.analysis.rounds import WASHOUT, WINDOW, balanced, is_concluded, judge_switchback, sequence
+from cockpit.analysis.rounds import ENDS, WASHOUT, WINDOW, balanced, is_concluded, judge_switchback, sequence
 from cockpit.analysis.verdicts.outcome import Outcome
-from cockpit.analysis.windows import GUARD, Window
+from cockpit.analysis.windows import Window
 from cockpit.model.counts import Group
 from cockpit.model.histogram import Histogram
 from cockpit.model.load.plan import AccessLog, LoadPlan
@@ -24,7 +24,7 @@ from tests.statistics.noise import Floats, autoregressive
 
 PLAN = LoadPlan(url="http://a/", traffic=(AccessLog(host="web1", file="/log"),))
 # Seconds of a window with its set-up; rounds in 10 minutes.
-EACH = round(WASHOUT) + 5 + GUARD + 1 + round(WINDOW)
+EACH = round(WASHOUT) + 5 + round(ENDS) + round(WINDOW)
 ROUNDS = 600 // (2 * EACH)
 # Median service times (ms), shares, and the deviation of their logarithms.
 _ROUTES = {"/": (2, 0.4), "/list": (8, 0.3), "/item": (30, 0.15), "/search": (90, 0.1), "/pay": (300, 0.05)}

@@ -101,7 +101,7 @@ def _requests(window: Window, part: StackSlice) -> tuple[float, float]:
         overlap = min(part.t, second.second + 1) - max(part.start, second.second)
         if overlap <= 0:
             break
-        requests += overlap * second.completed
+        requests += overlap * second.rate
         covered += overlap
     return requests, covered / (part.t - part.start)
 

@@ -187,10 +187,9 @@ def brief(verdict: Verdict) -> tuple[str, VerdictRole]:
     shown = next((effect for effect in verdict.effects if effect.outcome is verdict.outcome), verdict.effects[0])
     role = _ROLES[verdict.outcome]
     name = "" if shown.headline else f"{shown.name.split('.', 1)[-1].split('.')[0][:3]} "
-    if verdict.at_least:
-        name = "≥" if verdict.outcome is Outcome.BETTER else "≤"
     change = shown.change or 0.0
     if verdict.at_least:
+        name = "≤" if shown.low is None else "≥"
         change = next((end for end in (shown.low, shown.high) if end is not None), change)
     if shown.relative and change >= FACTOR_FROM:
         return f"{name}×{si(1 + change, 2)}", role

@@ -19,6 +19,8 @@ from cockpit.model.tls import TlsParameters
 _PAUSE = 0.05
 # Maximum size (bytes) of a read from the socket, and of the data that is encrypted before it is sent.
 _CHUNK = 64 * 1024
+# Reads without data, of messages of TLS only, after which a connection is given up: a server may send them for ever.
+_MOST_READS = 64
 _BUFFER = bytearray(_CHUNK)
 _RECEIVED = memoryview(_BUFFER)
 
@@ -254,7 +256,7 @@ class TlsSocket:
     def _read(self, *arguments: Any) -> Any:
         """Read from the next record, as `read` of ssl.SSLObject."""
         tls, incoming = self._tls, self._incoming
-        while True:
+        for _ in range(_MOST_READS):
             if incoming.pending or tls.pending():
                 try:
                     return tls.read(*arguments)
@@ -265,6 +267,7 @@ class TlsSocket:
                 except ssl.SSLError as error:
                     raise OSError(TLS_TROUBLE, _reason(error)) from None
             self._receive()
+        raise OSError(TLS_TROUBLE, "only messages of TLS, no data")
 
     @property
     def holds_data(self) -> bool:

@@ -29,6 +29,8 @@ SILENCE = 0.25
 
 # Open seconds: ticks of a second may arrive until two seconds later.
 _FILLING = 3
+# Of users' traffic: the counts of a log arrive late after a pause of its host's connection, or the loss of the host.
+_FILLING_OF_LOGS = 12
 # Decimal places of a worker's shares: 0.01%.
 _SHARE_DIGITS = 4
 
@@ -152,6 +154,7 @@ def _continued(state: State, current: Segment, t: float, **changed: Any) -> Stat
         number=current.number + 1,
         start=t,
         last=t,
+        counted=None,
         counts=Counts(),
         hosts=_open_windows(state),
         saturated_worker_seconds=0.0,
@@ -261,11 +264,13 @@ def _next_level(state: State, tick: Tick) -> State:
     last = state.segment
     if last is None or last.run != tick.run or _level(tick) <= _level(last):
         return state
+    # A load that was altered during the warm-up stays.
+    warmed_up = last.warmup and tick.stage == last.stage
     return _continued(
         state,
         last,
         tick.start,
-        plan=_plan_of(state.plans[tick.run], tick.stage),
+        plan=last.plan if warmed_up else _plan_of(state.plans[tick.run], tick.stage),
         labelled_by=_labelled_by(state.plans[tick.run]),
         changes=last.changes if last.warmup else (),
         stage=tick.stage,
@@ -296,6 +301,8 @@ def _count_into_segment(state: State, tick: Tick, counts: Counts) -> State:
         segment,
         counts=add(segment.counts, counts),
         last=max(segment.last, tick.t),
+        # The first ticks may start later: those that a cut falls into count in the segment before.
+        counted=tick.start if segment.counted is None else min(segment.counted, tick.start),
         saturated_worker_seconds=total(segment.saturated_worker_seconds, lost),
         worker_cpu=_plus(segment.worker_cpu, tick.worker, tick.cpu),
         worker_wait=_plus(segment.worker_wait, tick.worker, tick.cpu_wait),
@@ -332,10 +339,11 @@ def _count_into_second(state: State, tick: Tick, counts: Counts, plan: LoadPlan 
         filled = replace(filled, other=state.generator.other, idle=state.generator.idle)
     open_seconds[second] = filled
     filling = tuple(open_seconds[key] for key in sorted(open_seconds))
-    closed = tuple(map(load_second, filling[:-_FILLING]))
+    kept = _FILLING_OF_LOGS if plan is not None and plan.traffic else _FILLING
+    closed = tuple(map(load_second, filling[:-kept]))
     if closed:
         state = replace(state, closed_seconds=replaced(state.closed_seconds, len(state.closed_seconds), closed))
-    return replace(state, filling=filling[-_FILLING:])
+    return replace(state, filling=filling[-kept:])
 
 
 def _fill(filling: OpenSecond | None, second: int, tick: Tick, counts: Counts) -> OpenSecond:
