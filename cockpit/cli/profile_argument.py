@@ -47,7 +47,7 @@ def chosen_profile(options: Namespace) -> Profile:
 def named_profile(target: str) -> Profile:
     """Return the profile with this path or name, or one made of a URL. Raises UsageError, ProfileError, also for
     invalid thresholds and limits."""
-    profile = _named(target)
+    profile = _resolved(target)
     check_limits(profile)
     return profile
 
@@ -62,7 +62,7 @@ def check_limits(profile: Profile) -> None:
         check_guard(profile)
 
 
-def _named(target: str) -> Profile:
+def _resolved(target: str) -> Profile:
     if "://" in target:
         return _profile_of_url(target)
     path = Path(target)

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis.guard import exceeded, newest_count, parse_guard
+from cockpit.analysis.guard import exceeded, guarded_result, newest_count, parse_guard
 from cockpit.model import events as ev
 from cockpit.model.errors import UsageError
 from cockpit.model.fold.fold import fold_all
@@ -55,6 +55,24 @@ def test_exceeded_limit(seconds: list[tuple[int, int, int]], since: float, limit
     assert (failed and failed.threshold.text) == limit
 
 
+def test_failures_before_the_change_do_not_count_in_its_second() -> None:
+    statuses = [{500: 10} if at == 101 else {200: 10} for at in range(118)]
+    ticks = [
+        Tick(t=(at + 1) / 10, start=at / 10, run=1, worker=0, completed=10, statuses=each)
+        for at, each in enumerate(statuses)
+    ]
+    state = fold_all([ev.RunStarted(t=0.0, run=1, plan=PLAN), *ticks])
+    assert exceeded(state, parse_guard("errors < 0.5%"), 0.0) and not exceeded(state, LIMITS, 10.6)
+
+
+def test_rate_is_that_of_the_newest_seconds() -> None:
+    plan = replace(PLAN, traffic=(AccessLog(host="web1", file="/x"),))
+    ticks = [Tick(t=at + 1.0, start=float(at), run=1, worker=0, completed=100 if at < 50 else 10) for at in range(60)]
+    state = fold_all([ev.RunStarted(t=0.0, run=1, plan=plan), *ticks])
+    result = guarded_result(state, 0.0)
+    assert result is not None and result.rate == 10.0
+
+
 def test_quiet_site_has_a_rate() -> None:
     (limit,) = parse_guard("rate > 1")
     assert exceeded(state_of((0, 0, 0)), [limit], 0.0) and not exceeded(State(), [limit], 0.0)
@@ -78,7 +96,7 @@ def test_seconds_in_which_a_log_was_not_read_are_not_counted() -> None:
     assert newest_count(alone, "web1") == 2.0
 
 
-@pytest.mark.parametrize("text", ["rate >= 95% of baseline", "completed > 5", "speed < 2", ""])
+@pytest.mark.parametrize("text", ["rate >= 95% of baseline", "completed > 5", "generator.cpu < 80%", "speed < 2", ""])
 def test_invalid_limits(text: str) -> None:
     with pytest.raises(UsageError):
         parse_guard(text)

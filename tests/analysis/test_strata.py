@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis.rounds import judge_switchback, rounds_verdict
-from cockpit.analysis.strata import QUANTILES, stratified
+from cockpit.analysis.strata import QUANTILES, arrivals, stratified
 from cockpit.analysis.verdicts.outcome import DIFFERENT, Cause, Outcome
 from cockpit.analysis.warnings import WarningKind
 from cockpit.analysis.windows import Window
@@ -87,6 +87,12 @@ def test_rate_that_follows_the_setting_is_invalid() -> None:
     verdict = judge_switchback(pairs, "", 8)
     assert verdict is not None and verdict.objection is not None
     assert verdict.objection.cause is Cause.TRAFFIC_DRIFTED and "+31% requests/s" in verdict.objection.detail
+
+
+def test_arrivals_are_per_second() -> None:
+    """Seconds of a log are as long as its host needed for a pass of the reader."""
+    late = tuple(LoadSecond(second=at, start=1.3 * at, end=1.3 * (at + 1), completed=130) for at in range(11))
+    assert arrivals([Window(start=0.0, end=15.0, plan=PLAN, seconds=late)]) == pytest.approx(100.0)
 
 
 def test_windows_of_a_session_have_their_requests_by_route() -> None:

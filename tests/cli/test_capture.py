@@ -1,5 +1,6 @@
 """`cockpit capture`: a time range of an access log as a profile, and the requests that its replay sends."""
 
+import io
 import json
 from collections import Counter
 from datetime import UTC, datetime
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.traffic.capture import CapturedRange, captured_lines
 from tests.commands import cockpit
 
 START = 1_795_000_000
@@ -79,3 +81,9 @@ def test_invalid_use(flags: list[str], code: int, problem: str, log: Path, tmp_p
     done = cockpit("capture", "http://127.0.0.1:9/", *given)
     assert (done.returncode, problem in done.stderr) == (code, True), done.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("stamp", ["31/Dec/9999:23:59:59 -0100", "31/Dec/9999:23:59:59 +0000"])
+def test_times_beyond_the_calendar_are_no_requests(stamp: str) -> None:
+    log = io.BytesIO(f'h - - [{stamp}] "GET / HTTP/1.1" 200 1\n'.encode())
+    assert not list(captured_lines(log, CapturedRange(0.0, 1e12), cut_queries=False))

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 
@@ -174,6 +175,25 @@ async def test_data_that_arrives_while_a_connection_waits_to_read_on_is_read(mon
     outcome = await engine_load(load_plan, "late")
     await served
     assert waits and outcome.errors == {} and outcome.statuses == {200: 1}
+
+
+def test_messages_without_data_end_a_connection() -> None:
+    class Endless(TlsSocket):
+        def _receive(self) -> None:
+            """The server sends messages for ever."""
+
+    connection, reads = Endless.__new__(Endless), list[int]()
+
+    def read(size: int) -> bytes:
+        reads.append(size)
+        raise ssl.SSLWantReadError
+
+    connection._tls = SimpleNamespace(read=read, pending=lambda: 0)  # type: ignore[assignment]
+    connection._outgoing = SimpleNamespace(pending=0)  # type: ignore[assignment]
+    connection._incoming = SimpleNamespace(pending=1)  # type: ignore[assignment]
+    with pytest.raises(OSError, match="only messages of TLS"):
+        connection.recv(100)
+    assert len(reads) < 1000
 
 
 def test_data_larger_than_send_buffer_is_sent_once() -> None:

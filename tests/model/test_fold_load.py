@@ -2,15 +2,16 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cockpit.analysis.words.timeline import lost_words, marker_sign, marker_text, segment_label
 from cockpit.metrics.results import run_result
 from cockpit.model import events as ev
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.generators import GeneratorSecond, WorkerLost
-from cockpit.model.histogram import Histogram
+from cockpit.model.histogram import EMPTY, Histogram
 from cockpit.model.knobs import Knob, Setting
-from cockpit.model.load.plan import LoadPlan
+from cockpit.model.load.plan import AccessLog, LoadPlan
 from cockpit.model.state import State
 
 PLAN = LoadPlan(url="http://a/", concurrency=2, requests=100, workers=1)
@@ -100,6 +101,59 @@ def test_saturated_generator_and_lost_worker_are_flagged() -> None:
     assert GeneratorSecond(second=1).cpu == 0
     state = fold_all([started(), ticked(0), WorkerLost(t=0.2, run=1, worker=1, detail="killed by signal 9")])
     assert "killed by signal 9" in lost_words(state.segments[0].losses)
+
+
+def test_all_workers_of_all_machines_are_saturated_or_silent() -> None:
+    plan = LoadPlan(url="http://a/", concurrency=3, workers=1)
+    ticks = [
+        replace(ticked(at / 10, completed, worker=worker, cpu=0.099 if worker == 0 else 0.0), in_flight=1)
+        for at in range(20)
+        for worker, completed in enumerate((0, 0, 5))
+    ]
+    busy = fold_all([ev.RunStarted(t=0.0, run=1, plan=plan, machines=("g1", "g2", "g3")), *ticks]).segments[0]
+    assert round(busy.saturated, 3) == round(2.0 / 3, 3) and busy.stalled == 0
+    silent = [replace(tick, completed=0, statuses={}, service=EMPTY, silence=tick.t, oldest=tick.t) for tick in ticks]
+    assert fold_all([ev.RunStarted(t=0.0, run=1, plan=plan), *silent]).segments[0].stalled > 1
+
+
+def test_load_altered_during_the_warm_up_stays() -> None:
+    plan = LoadPlan(url="http://a/", concurrency=50, warmup=2.0)
+    state = fold_all(
+        [
+            ev.RunStarted(t=0.0, run=1, plan=plan),
+            replace(ticked(0.0), warmup=True),
+            ev.LoadAdjusted(t=0.5, run=1, concurrency=100),
+            replace(ticked(1.0), warmup=True),
+            ticked(2.0),
+        ]
+    )
+    assert [(segment.warmup, segment.plan.concurrency) for segment in state.segments] == [
+        (True, 50),
+        (True, 100),
+        (False, 100),
+    ]
+
+
+def test_counts_of_a_log_that_arrive_late_keep_their_second() -> None:
+    logs = tuple(AccessLog(host=host, file="/x") for host in ("web1", "web2"))
+    plan = LoadPlan(url="http://a/", traffic=logs, workers=2)
+    places = [(at, worker) for at in range(9) for worker in (0, 1)]
+    ticks = [ev.Tick(t=at + 1.0, start=float(at), run=1, worker=worker, completed=100) for at, worker in places]
+    late = [tick for tick in ticks if tick.worker == 1 and tick.start > 0]
+    on_time = [tick for tick in ticks if tick not in late]
+    state = fold_all([ev.RunStarted(t=0.0, run=1, plan=plan), *on_time, *late])
+    assert [(second.completed, second.end - second.start) for second in state.seconds] == [(200, 1.0)] * 9
+
+
+def test_rate_of_a_segment_covers_its_own_ticks() -> None:
+    plan = LoadPlan(url="http://a/", traffic=(AccessLog(host="web1", file="/x"),))
+    events: list[ev.AnyEvent] = [ev.RunStarted(t=0.0, run=1, plan=plan)]
+    for at in range(30):
+        events.append(ev.Tick(t=at + 1.0, start=float(at), run=1, worker=0, completed=100))
+        if at in (9, 19):
+            events += change("A" if at == 9 else "B", at + 1.1)
+    rates = [segment.rate for segment in fold_all(events).segments]
+    assert len(rates) == 3 and rates == [100.0] * 3
 
 
 KNOB = Knob(name="K", host="web1", file="/f", directive="K", test="t", reload="r")

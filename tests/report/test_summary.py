@@ -8,11 +8,12 @@ from itertools import product
 from pathlib import Path
 
 import msgspec
+import pytest
 from msgspec.structs import replace
 
 from cockpit.analysis.effects import more_is_better
 from cockpit.analysis.thresholds import check_thresholds, parse_threshold
-from cockpit.analysis.verdicts.outcome import DIFFERENT, Outcome, Verdict
+from cockpit.analysis.verdicts.outcome import DIFFERENT, Design, Effect, Outcome, Verdict
 from cockpit.analysis.verdicts.segments import verdicts as verdicts_of
 from cockpit.analysis.verdicts.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
 from cockpit.analysis.warnings import run_warnings
@@ -164,6 +165,20 @@ def verdicts() -> Iterator[Verdict]:
         yield judge_single_runs(befores[0], afters[0])
         yield judge_runs([[single] for single in befores], [[single] for single in afters])
         yield judge_rounds([([one], [two]) for one, two in zip(befores, afters, strict=True)], budget=8)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "ends", "shown"),
+    [
+        (Outcome.BETTER, {"high": -0.2}, "≤−20%"),
+        (Outcome.WORSE, {"low": 0.2}, "≥+20%"),
+        (Outcome.WORSE, {"low": 1.5}, "≥×2.5"),
+    ],
+)
+def test_brief_bound_of_a_latency(outcome: Outcome, ends: dict[str, float], shown: str) -> None:
+    effect = Effect(name="p99", outcome=outcome, headline=True, change=1.0, **ends)
+    verdict = Verdict(outcome=outcome, design=Design.SWITCH, effects=(effect,), at_least=True)
+    assert brief(verdict)[0] == shown
 
 
 def test_json_text_intervals_and_effects_agree() -> None:

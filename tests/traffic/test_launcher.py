@@ -20,6 +20,9 @@ from cockpit.model.state import State
 from cockpit.profiles.profile import Profile
 from cockpit.report.run import run_text
 from cockpit.session.live_session import LiveSession
+from cockpit.traffic import launcher
+from cockpit.traffic.log_format import LogFormat
+from cockpit.traffic.program import program
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hosts.host_pane import traffic_lines
 from tests.hosts.sshd import Sshd
@@ -111,6 +114,30 @@ async def test_renamed_and_truncated_logs_are_read_to_their_ends(tmp_path: Path)
         assert kinds[WarningKind.INVALID_LINES] == {"count": 1, "total": 11}
         groups = {name: group.completed for name, group in state.segment.counts.groups.items()}
         assert groups == {"GET /a": 3, "GET /new": 4, "GET /old": 2, "GET /short": 1}
+
+
+async def test_log_that_was_unreadable_is_read_from_its_end_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may read every file, so another condition stands for the permission."""
+
+    def programmed(log: str, fields: LogFormat) -> str:
+        return program(log, fields).replace('[ -r "$log" ]', '[ ! -e "$log.secret" ]')
+
+    monkeypatch.setattr(launcher, "program", programmed)
+    log, secret = tmp_path / "access.log", tmp_path / "access.log.secret"
+    log.write_text(lines(1))
+    async with watching(profile_of(log)) as live:
+        secret.touch()
+        log.rename(tmp_path / "access.log.1")
+        append(log, lines(5, "/unread"))
+        await live.session.until(lambda state: bool(state.segment and state.segment.counts.unread))
+        secret.unlink()
+        await live.session.until(lambda state: bool(state.segment and state.segment.logs["here"].rotations))
+        append(log, lines(2, "/read"))
+        state = await counted(live, 2)
+    assert state.segment is not None
+    assert {name: group.completed for name, group in state.segment.counts.groups.items()} == {"GET /read": 2}
 
 
 async def test_run_ends_as_planned_and_notes_are_shown(tmp_path: Path) -> None:
