@@ -32,6 +32,11 @@ def command_of(process: psutil.Process) -> list[str]:
     return []
 
 
+def has_ended(process: psutil.Process) -> bool:
+    """Return whether a process has ended, also if another one has its PID now."""
+    return not process.is_running() or is_gone(process.pid)
+
+
 def is_gone(pid: int) -> bool:
     """Return whether process `pid` has ended, reaped or not."""
     try:

@@ -195,7 +195,8 @@ def _host_metrics_of_segment(segment: Segment) -> dict[str, float]:
         metrics = host_metrics(window)
         if "cpu.user" in metrics:
             values[f"{name}.cpu.busy"] = metrics["cpu.user"] + metrics["cpu.nice"] + metrics["cpu.system"]
-        values[f"{name}.memory.used"] = metrics["memory.used"]
+        if "memory.used" in metrics:
+            values[f"{name}.memory.used"] = metrics["memory.used"]
         if SPEED_METRIC in metrics:
             values[f"{name}.{SPEED_METRIC}"] = metrics[SPEED_METRIC]
         if metrics.get("processes.count"):

@@ -146,11 +146,10 @@ def duet_verdict(before: Window, after: Window, shared: bool = False) -> Verdict
     plan = before.plan
 
     def measure(name: str, alpha: float) -> MeasuredEffect | None:
-        first, second = (side[name] for side in blocks)
-        both = ~(np.isnan(first) | np.isnan(second))
-        if both.sum() < LEAST:
+        first, second = _known(name, blocks)
+        if len(first) < LEAST:
             return None
-        effect = _measured(name, first[both], second[both], alpha)
+        effect = _measured(name, first, second, alpha)
         if name == "errors":
             return effect._replace(interval=effect.interval.at_least(counting_error([[before]], [[after]])))
         return effect
@@ -159,14 +158,14 @@ def duet_verdict(before: Window, after: Window, shared: bool = False) -> Verdict
     if shared:
         timed = timed_metrics(before.plan)
         measured = tuple(invalid(each, _SHARED) if each.name in timed else each for each in measured)
-    needed = LEAST + IN_A_ROW - 1 if not measured else _blocks_needed(names[0], blocks, measured[0])
+    missing = LEAST + IN_A_ROW - 1 - number if not measured else _blocks_missing(names[0], blocks, measured[0])
     return Verdict(
         outcome=Outcome.INCONCLUSIVE,
         design=Design.DUET,
         values=(number, number),
         block=BLOCK,
         effects=measured,
-        needs=float((needed - number) * BLOCK) if before.growing and needed is not None else None,
+        needs=float(missing * BLOCK) if before.growing and missing is not None else None,
     )
 
 
@@ -176,12 +175,20 @@ def timed_metrics(plan: LoadPlan) -> tuple[str, ...]:
     return ("p50", "p99") if plan.open else ("rate", "p50", "p99")
 
 
-def _blocks_needed(name: str, blocks: Sequence[Mapping[str, Floats]], headline: Effect) -> int | None:
-    """Return the number of blocks at which the headline would conclude; None: unknown."""
-    if not headline.relative:
+def _known(name: str, blocks: Sequence[Mapping[str, Floats]]) -> tuple[Floats, Floats]:
+    """Return the values of both variants in the blocks in which both are known."""
+    first, second = (side[name] for side in blocks)
+    both = ~(np.isnan(first) | np.isnan(second))
+    return first[both], second[both]
+
+
+def _blocks_missing(name: str, blocks: Sequence[Mapping[str, Floats]], headline: Effect) -> int | None:
+    """Return the number of further blocks with which the headline would conclude; None: unknown."""
+    values, _, _ = _differences(name, *_known(name, blocks))
+    if not headline.relative or not len(values):
         return None
-    values, _, _ = _differences(name, *(side[name] for side in blocks))
-    return paired.blocks_needed(values[~np.isnan(values)], math.log1p(headline.margin or MARGIN), 1 - headline.level)
+    needed = paired.blocks_needed(values, math.log1p(headline.margin or MARGIN), 1 - headline.level)
+    return None if needed is None else max(0, needed - len(values))
 
 
 def _differences(name: str, first: Floats, second: Floats) -> tuple[Floats, float, bool]:

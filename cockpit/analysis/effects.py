@@ -18,7 +18,10 @@ LEAST = 0.01
 # Share of alpha for the headline; the other metrics split the rest.
 HEADLINE_SHARE = 0.5
 # Suffixes of metrics of which higher is better.
-_HIGHER_IS_BETTER = ("rate", "capacity", "completed", ".free", ".available", ".idle")
+_HIGHER_IS_BETTER = (
+    *("rate", "capacity", "completed", ".free", ".available", ".idle", "_free", "kbavail", "kbmemfree", "kbswpfree"),
+    *("hit_ratio", ".hits", ".requests", ".resumed"),
+)
 # Metrics that decide the verdict if the headline shows no difference.
 _DECIDING = ("p50", "p99", "cpu.busy", "cpu.per_request")
 

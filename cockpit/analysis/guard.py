@@ -69,8 +69,8 @@ def _is_evident(failed: ThresholdResult, counts: Counts) -> bool:
         return counts.failed >= EVIDENCE
     if percent_of(failed.threshold.name) is None:
         return True
-    rank = max(0.0, 100 * (counts.latency.count - EVIDENCE + 1) / counts.latency.count)
-    return counts.latency.percentile(rank) > failed.threshold.value
+    rank = 100 * (counts.latency.count - EVIDENCE + 1) / counts.latency.count
+    return counts.latency.count >= EVIDENCE and counts.latency.percentile(rank) > failed.threshold.value
 
 
 def newest_count(state: State, host: str) -> float:

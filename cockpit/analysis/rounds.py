@@ -194,7 +194,9 @@ def announcement(state: State, first: Sequence[RoundSide], seconds: float) -> An
     repeated = 1 + sum(first == second for first, second in itertools.pairwise(sides))
     total = len(sides) * (seconds + UNCOUNTED) + (len(sides) + repeated) * _set_up_seconds(state)
     deviation, basis = _expected_deviation(state, seconds)
-    detectable = minimum_detectable(deviation, max(len(first), FIRST_TEST), ALPHA * HEADLINE_SHARE)
+    on_traffic = state.segment is not None and bool(state.segment.plan.traffic)
+    level = ALPHA * HEADLINE_SHARE / (_TRAFFIC_COMPARISONS if on_traffic else 1)
+    detectable = minimum_detectable(deviation, max(len(first), FIRST_TEST), level)
     return Announcement(total, math.expm1(detectable), basis)
 
 

@@ -151,7 +151,7 @@ def host_bottlenecks(metrics: Mapping[str, float], cores: Sequence[float]) -> It
         yield BottleneckKind.CHURN, f"{spawned:.1f} spawned/s"
     if metrics.get("swapping.pswpin", 0.0) + metrics.get("swapping.pswpout", 0.0) > 0:
         yield BottleneckKind.MEMORY, "pages are swapped in or out"
-    elif 100 * metrics.get("memory.available", 1.0) < _MEMORY_SHORT * metrics.get("memory.total", 1.0):
+    elif "memory.available" in metrics and 100 * metrics["memory.available"] < _MEMORY_SHORT * metrics["memory.total"]:
         yield BottleneckKind.MEMORY, f"{100 * metrics['memory.available'] / metrics['memory.total']:.0f}% available"
     elif metrics.get("cgroup.memory", 0.0) > 100 - _MEMORY_SHORT:
         yield BottleneckKind.MEMORY, f"its cgroup uses {metrics['cgroup.memory']:.0f}% of its limit"

@@ -10,6 +10,7 @@ from cockpit.analysis.capacity.result import CapacityResult
 from cockpit.analysis.thresholds import Threshold, ThresholdResult, check_thresholds
 from cockpit.analysis.words.capacity import capacity_words
 from cockpit.autopilot.search import FAILED, margin_of
+from cockpit.metrics.catalogue import latency_parts
 from cockpit.metrics.results import RunResult
 from cockpit.metrics.values import metric_value
 from cockpit.model.autopilot import TrialOutcome
@@ -57,7 +58,7 @@ def capacity_evaluation(result: CapacityResult | None, detail: str) -> Evaluatio
 
 def abort_limit(constraint: Threshold) -> Threshold:
     """Return the limit that aborts an evaluation: _ABORT_FACTOR times that of a latency, else the constraint's own."""
-    latency = constraint.operator in ("<", "<=") and constraint.name[:1] == "p" and constraint.name[1:2].isdigit()
+    latency = constraint.operator in ("<", "<=") and latency_parts(constraint.name) is not None
     return replace(constraint, value=constraint.value * _ABORT_FACTOR) if latency else constraint
 
 

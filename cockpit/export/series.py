@@ -146,7 +146,7 @@ def segment_at(state: State, t: int) -> Segment | None:
 
 
 def _newest(host: HostState, t: int) -> HostPoint | None:
-    at = bisect_right(host.points, float(t + 1), key=attrgetter("t"))
+    at = bisect_left(host.points, float(t + 1), key=attrgetter("t"))
     return host.points[at - 1] if at and host.points[at - 1].t >= t else None
 
 

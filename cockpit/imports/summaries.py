@@ -270,10 +270,14 @@ _NO_PERCENTILES = (
 )
 
 
+_LOW_RATE = 20.0
+
+
 def _wrk_seconds(requests: int, numbers: Mapping[str, float]) -> float:
-    """Return the duration from the rate, which is more precise than wrk's duration with three digits."""
+    """Return the duration from the rate, which is more precise than wrk's duration with three digits, unless the rate
+    is low: it has two decimals."""
     seconds, rate = numbers["seconds"], numbers["rate"]
-    if not requests or not rate:
+    if not requests or rate < _LOW_RATE:
         return seconds
     if abs(requests / rate - seconds) > max(_ROUNDED * seconds, 0.01):
         raise ValueError("requests, duration and Requests/sec contradict each other")

@@ -46,7 +46,7 @@ def number_text(unit: Unit, value: float, digits: int = 3) -> str:
         nbytes = value if unit is BYTES else 1024 * value
         return size(nbytes) if digits < 5 else f"{nbytes / 2**20:.1f}Mi"
     if unit is LATENCY:
-        return milliseconds(value)
+        return milliseconds(value) if digits < 5 or value >= 1 else f"{1000 * value:.4g}"
     return f"{value:.1f}" if unit in (PERCENT, SPAN) and digits < 5 else si(value, digits)
 
 

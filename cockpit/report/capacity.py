@@ -69,7 +69,7 @@ def compared_words(before: CapacityResult, after: CapacityResult) -> str:
     """Return `capacity 1,840/s (…) → 2,100/s (…): +14.1% (95% CI 9.8–18.6%)`; "" unless both were found within the same
     limits."""
     old, new = before.estimate, after.estimate
-    if old is None or new is None or before.limits != after.limits:
+    if old is None or new is None or None in (before.rate, after.rate) or before.limits != after.limits:
         return ""
     error = math.hypot(*(math.log(each.high / each.low) / 2 for each in (old, new)))
     ratio = new.rate / old.rate

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from cockpit.analysis import paired
+from cockpit.analysis import duet, paired
 from cockpit.analysis.duet import COST, Loss, Sharing, cpu_sharing, is_settled, loss, sides
 from cockpit.analysis.verdicts.outcome import Cause, Design, Effect, Outcome, Verdict
 from cockpit.analysis.verdicts.segments import verdicts
@@ -108,6 +108,14 @@ def test_more_failures_are_worse_whatever_the_rate() -> None:
 def test_short_duet_says_how_long_it_needs() -> None:
     found = judge_duet(window(2.0, 12))
     assert (found.outcome, found.effects) == (Outcome.INCONCLUSIVE, ())
+
+
+def test_missing_blocks_are_never_negative() -> None:
+    blocks = [{"p50": np.array([1.0, float("nan"), 1.2, 1.1, 1.3, 1.2, 1.1])}, {"p50": np.linspace(1.0, 1.1, 7)}]
+    headline = Effect(name="p50", outcome=Outcome.INCONCLUSIVE, headline=True)
+    assert (duet._blocks_missing("p50", blocks, headline) or 0) >= 0
+    unknown = [{"p50": np.array([float("nan")])}, {"p50": np.array([1.0])}]
+    assert duet._blocks_missing("p50", unknown, headline) is None
 
 
 def test_saturated_generator_makes_both_sides_invalid() -> None:

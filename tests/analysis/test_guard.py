@@ -48,6 +48,9 @@ def state_of(*seconds: tuple[int, int, int], t: float = 0.0) -> State:
         ([(50, 50, 0), (100, 0, 0)], 1.0, None),
         ([(50, 50, 0), *[(100, 0, 0)] * 10], 0.0, None),
         ([(0, 0, 0)], 0.0, None),
+        # One slow request, or two, are no evidence, even without others.
+        ([(0, 0, 2)], 0.0, None),
+        ([(0, 0, 3)], 0.0, "p99 < 500ms"),
     ],
 )
 def test_exceeded_limit(seconds: list[tuple[int, int, int]], since: float, limit: str | None) -> None:

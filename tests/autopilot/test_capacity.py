@@ -9,7 +9,8 @@ from cockpit.analysis.capacity import result as capacity_result
 from cockpit.analysis.capacity.levels import Level
 from cockpit.analysis.capacity.result import CapacityResult
 from cockpit.analysis.capacity.search import CapacityEstimate
-from cockpit.autopilot.measuring import capacity_evaluation
+from cockpit.analysis.thresholds import parse_threshold
+from cockpit.autopilot.measuring import abort_limit, capacity_evaluation
 from cockpit.autopilot.runner import Autopilot
 from cockpit.autopilot.search import error_of
 from cockpit.autopilot.slices import search_fit
@@ -123,3 +124,9 @@ def test_unsuitable_searches_are_refused(tmp_path: Path, flags: tuple[str, ...],
     profile.write_text(PROFILE)
     done = cockpit("autopilot", str(profile), "--maximize", "capacity", *flags)
     assert done.returncode == 2 and problem in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["p99", "service.p99", "response.p99", "mean", "max"])
+def test_an_evaluation_is_aborted_far_above_the_limit_of_a_latency(name: str) -> None:
+    assert abort_limit(parse_threshold(f"{name} < 50ms")).value == pytest.approx(0.5)
+    assert abort_limit(parse_threshold("errors < 1%")) == parse_threshold("errors < 1%")

@@ -43,6 +43,7 @@ def test_single_busy_core_is_a_limit() -> None:
     assert [limit for limit, _ in host_bottlenecks(QUIET, (99.0, 10.0))] == [BottleneckKind.CORE]
     assert list(host_bottlenecks(QUIET, (99.0,))) == list(host_bottlenecks(QUIET, (60.0, 40.0))) == []
     assert list(host_bottlenecks({}, ())) == []
+    assert list(host_bottlenecks({"memory.total": 8e9, "memory.used": 1e9}, ())) == []
 
 
 def test_no_limit_and_generator_limit() -> None:

@@ -19,7 +19,7 @@ from cockpit.model.errors import HostError
 from cockpit.model.host.samples import HostConfig
 from tests.data import data_of
 from tests.hosts.test_tails import SHELLS, in_session, marker, processes_with, started, tailing
-from tests.processes import command_of, family, is_gone
+from tests.processes import command_of, family, has_ended
 from tests.waiting import until, wait_until
 
 DATA = data_of(__file__)
@@ -104,7 +104,7 @@ async def test_probe_and_tail_of_a_stopped_client_end(
 
     def ended() -> bool:
         end_naps(*stopped)
-        return all(is_gone(each.pid) for each in programs) and not processes_with(marker)
+        return all(map(has_ended, programs)) and not processes_with(marker)
 
     await until(ended)
     for process in stopped:

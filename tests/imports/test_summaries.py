@@ -17,7 +17,7 @@ from cockpit.analysis.warnings import Affected, WarningKind, run_warnings
 from cockpit.analysis.windows import segment_window
 from cockpit.imports.runs import ForeignRun
 from cockpit.imports.session import session_of
-from cockpit.imports.summaries import Summary, is_oha, is_wrk, parse_oha, parse_wrk, run_of_summary
+from cockpit.imports.summaries import Summary, _wrk_seconds, is_oha, is_wrk, parse_oha, parse_wrk, run_of_summary
 from cockpit.metrics.results import RunResult, run_result
 from cockpit.metrics.values import metric_value
 from cockpit.model.fold.fold import fold_all
@@ -47,6 +47,11 @@ def state_of(run: ForeignRun) -> State:
 
 def result_of(summary: Summary) -> RunResult:
     return run_result(state_of(run_of_summary(summary)), 1)
+
+
+def test_duration_of_a_slow_server_is_the_printed_one() -> None:
+    assert _wrk_seconds(3, {"seconds": 40.02, "rate": 0.07}) == 40.02
+    assert _wrk_seconds(30_000, {"seconds": 30.0, "rate": 999.5}) == pytest.approx(30.015)
 
 
 def test_a_summary_of_wrk_has_its_counts_and_percentiles() -> None:

@@ -2,6 +2,7 @@
 
 import datetime
 import ipaddress
+import os
 import ssl
 import tempfile
 from functools import cache
@@ -63,7 +64,9 @@ class Authority:
         signed = builder.add_extension(x509.SubjectAlternativeName(names), critical=False).sign(
             self._key, hashes.SHA256()
         )
-        pair = Pair(self._directory / f"{name}.pem", self._directory / f"{name}.key")
+        # Processes that are forked share the directory.
+        file = self._directory / f"{name}-{os.getpid()}"
+        pair = Pair(file.with_name(f"{file.name}.pem"), file.with_name(f"{file.name}.key"))
         pair.cert.write_bytes(signed.public_bytes(Encoding.PEM))
         pair.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
         return pair

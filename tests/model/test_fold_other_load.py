@@ -55,6 +55,17 @@ def others(events: list[ev.AnyEvent], host: str = "web1") -> list[float | None]:
     return [point.other for point in fold_all(events).hosts[host].points]
 
 
+def test_offline_cpu_is_no_other_load() -> None:
+    """An offline CPU has no line, or counters that stand still."""
+    off, still = CpuCounters(*[0] * 8), CpuCounters(5, 0, 0, 900, 0, 0, 0, 0)
+
+    def idle(ticks: int) -> CpuCounters:
+        return CpuCounters(0, 0, 0, ticks, 0, 0, 0, 0)
+
+    samples = [sample(at, 0, cpu=idle(200 * at), cores=(idle(100 * at), off, idle(100 * at), still)) for at in (1, 2)]
+    assert others([*start("web1"), *samples]) == [None, 0.0]
+
+
 def test_other_load_is_busy_time_minus_watched_and_probe() -> None:
     found = others([*start("web1"), sample(1, 50), sample(2, 65, probe=0.02)])
     # 35 ticks of 200, minus 15 and 2; interrupts belong to no process.

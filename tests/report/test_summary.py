@@ -13,13 +13,16 @@ from msgspec.structs import replace
 
 from cockpit.analysis.effects import more_is_better
 from cockpit.analysis.thresholds import check_thresholds, parse_threshold
+from cockpit.analysis.verdicts.other_load import OtherLoad
 from cockpit.analysis.verdicts.outcome import DIFFERENT, Design, Effect, Outcome, Verdict
 from cockpit.analysis.verdicts.segments import verdicts as verdicts_of
 from cockpit.analysis.verdicts.verdict import judge_rounds, judge_runs, judge_single_runs, judge_switch
+from cockpit.analysis.verdicts.weighing import weighed
 from cockpit.analysis.warnings import run_warnings
 from cockpit.analysis.words.verdicts import amount_words, brief, metric_words, verdict_line, verdict_words
 from cockpit.analysis.words.warnings import warning_words
 from cockpit.metrics.results import RunResult, run_result
+from cockpit.metrics.units import LATENCY, number_text
 from cockpit.model.events import RoundsEnded
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.generators import WorkerLost
@@ -165,6 +168,31 @@ def verdicts() -> Iterator[Verdict]:
         yield judge_single_runs(befores[0], afters[0])
         yield judge_runs([[single] for single in befores], [[single] for single in afters])
         yield judge_rounds([([one], [two]) for one, two in zip(befores, afters, strict=True)], budget=8)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("web1.access.hit_ratio", True),
+        ("web1.memory.swap_free", True),
+        ("web1.ram.kbavail", True),
+        ("web1.memory.used", False),
+        ("p99", False),
+    ],
+)
+def test_direction_of_metrics(name: str, expected: bool) -> None:
+    assert more_is_better(name) == expected
+
+
+def test_invalid_effect_stays_invalid_whatever_other_load_explains() -> None:
+    effect = Effect(name="rate", outcome=Outcome.INVALID, headline=True, change=0.5, low=0.4, high=0.6)
+    verdict = Verdict(outcome=Outcome.WORSE, design=Design.SWITCH, effects=(effect,))
+    load = OtherLoad(host="web1", before=0.1, after=0.3, slowed=(1.0, 1.3))
+    assert weighed(verdict, [load], False).effects[0].outcome is Outcome.INVALID
+
+
+def test_failed_limit_of_a_latency_is_not_equal_to_what_was_found() -> None:
+    assert number_text(LATENCY, 0.0504, 5) == "50.4" and number_text(LATENCY, 0.0504) == "50"
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,8 @@ def in_shell(text: bytes) -> str:
 
 def test_variables_stay_and_command_substitutions_are_not_changed() -> None:
     assert quote_for_shell("-Xmx1g $MORE $(touch pwned)", b'"-Xms1g $MORE"') == b'"-Xmx1g $MORE \\$(touch pwned)"'
-    for raw in (b'"$(nproc)"', b'"`nproc`"'):
+    assert quote_for_shell("b $MORE", b'"a\\$1 $MORE"') == b'"b $MORE"'
+    for raw in (b'"$(nproc)"', b'"`nproc`"', b'"-Xmx${HEAP:-512m}"', b'"$# $HOME"', b"$1"):
         with pytest.raises(ConfigError, match="by hand"):
             quote_for_shell("4", raw)
 

@@ -67,6 +67,15 @@ async def test_host_undoes_change_after_lost_connection(
         assert "not confirmed in time" in (server.changes()[0] / "log").read_text()
 
 
+async def test_environment_of_the_login_is_removed_with_the_confirmation(server: Server, shell: FaultyShell) -> None:
+    def leave() -> None:
+        (server.changes()[0] / "environment").write_text("export TOKEN='x'\n")
+
+    shell.before[CONFIRM] = leave
+    await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
+    assert not (server.changes()[0] / "environment").exists()
+
+
 async def test_lease_has_configured_length(server: Server, shell: FaultyShell) -> None:
     """While a command runs, its timeout is added to the lease."""
     deadlines: list[float] = []

@@ -151,6 +151,29 @@ async def test_the_last_file_that_sets_it_counts(
     assert found.file == str(files[active])
 
 
+@pytest.mark.parametrize(
+    ("main", "more"),
+    [
+        ("KeepAlive On\nInclude {0}/extra/\n", {"extra/k.conf": "KeepAlive Off\n"}),
+        ("KeepAlive On\nInclude {0}/a.conf\n", {"a.conf": "Include {0}/b.conf\n", "b.conf": "KeepAlive Off\n"}),
+    ],
+    ids=["directory", "nested"],
+)
+async def test_every_way_to_include_a_file_is_followed(
+    main: str, more: dict[str, str], tmp_path: Path, shell: FaultyShell
+) -> None:
+    for name, text in {"main.conf": main, **more}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text.format(tmp_path))
+    startup = Startup("apache", (str(tmp_path / "main.conf"),), str(tmp_path))
+    knob = CandidateKnob("KeepAlive", "apache", startup.file, directive="KeepAlive")
+    master = Process(os.getpid(), 1, "apache2", ("apache2",))
+    server = RunningServer("Apache", "apache2", 1, (), (knob,), master=master, startup=startup)
+    read = (await configuration(shell, server)).read
+    (followed,) = await follow_includes(shell, "web1", server, read)
+    assert followed.file == str(tmp_path / [*more][-1])
+
+
 # PR_SET_NAME is 15. The child has the name too, and its end leaves no zombie.
 NAMED = DATA["named"]
 

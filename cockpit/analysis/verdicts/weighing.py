@@ -46,6 +46,8 @@ def weighed(verdict: Verdict, loads: Sequence[OtherLoad], open_load: bool) -> Ve
 
 
 def _weighed_effect(effect: Effect, load: OtherLoad, open_load: bool) -> Effect:
+    if effect.outcome is Outcome.INVALID:
+        return effect
     host, dot, metric = effect.name.partition(".")
     if dot and (host != load.host or metric.startswith("processes.")):
         return effect

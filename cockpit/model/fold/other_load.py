@@ -26,6 +26,8 @@ from cockpit.model.state import State
 
 # Key of the load generator in `HostState.claims`.
 GENERATOR = ""
+# Counters of a CPU that is offline.
+_OFFLINE = CpuCounters(*[0] * 8)
 # Lowest plausible share (%). A negative share corrects an extrapolation that was too high. Below this limit, a parent
 # has just waited for a child whose CPU time, of long ago, was not counted until then: the split is unknown.
 _LOWEST_SHARE = -100.0
@@ -103,7 +105,10 @@ def cpu_split(host: HostState, event: HostSample, step: ReadingStep | None, clai
     known = {name: used - host.claims[name] for name, used in claims.items() if name in host.claims}
     own = known.pop(GENERATOR, None)
     servers = sum(known.values())
-    whole = step.seconds * host.facts.hz * max(host.facts.cpus, len(new.cores))
+    pairs = zip(old.cores, new.cores, strict=False)
+    # The counters of a CPU that is offline stand still, or are 0.
+    online = sum(before != after and _OFFLINE not in (before, after) for before, after in pairs) or host.facts.cpus
+    whole = step.seconds * host.facts.hz * online
     busy = whole - (_unused(new.cpu) - _unused(old.cpu)) - (_interrupts(new.cpu) - _interrupts(old.cpu))
     other = _share(busy - (servers + (own or 0.0)) * host.facts.hz, whole)
     if other < _LOWEST_SHARE:

@@ -6,7 +6,8 @@ import re
 
 from cockpit.servers.access_log import AccessLine, combined
 
-_DURATION = re.compile(rb"(\d{1,12})(?= |$)")
+# Numbers of other formats after the user agent, such as sizes, have further fields after them.
+_DURATION = re.compile(rb"(\d{1,12})(?=$| -$| \"?(?:conditional )?cache )")
 # Values of mod_cache: "cache hit", "conditional cache hit: …", "cache miss: …", "cache invalidated".
 _CACHE = re.compile(rb"(?:^| )\"?(conditional )?cache (hit|miss|invalidated)")
 _OTHER = re.compile(rb"\d+\.\d")

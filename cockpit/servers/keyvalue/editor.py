@@ -31,6 +31,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:*-]*")
 _BARE = re.compile(rb"[A-Za-z0-9_@%+=:,./-]+")
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})")
+# An expansion other than a variable.
+_EXPANSION = re.compile(rb"(?<!\\)\$(?=[0-9{#?$!@*-])(?!\{[A-Za-z_][A-Za-z0-9_]*\})")
 _SPACED = re.compile(rb"^[ \t]*-?[\w./]+[ \t]+=", re.MULTILINE)
 # An EnvironmentFile of systemd, in which a quote inside of an unquoted value is a character.
 _UNQUOTED = re.compile(
@@ -103,6 +105,8 @@ def _variables(like: bytes | None) -> frozenset[str]:
         return frozenset()
     if "$(" in text or "`" in text:
         raise ConfigError("the value is the output of a command; change it by hand")
+    if _EXPANSION.search(like or b""):
+        raise ConfigError("the value has an expansion that is not only a variable; change it by hand")
     return frozenset(_VARIABLE.findall(text))
 
 

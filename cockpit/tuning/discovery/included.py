@@ -19,6 +19,8 @@ from cockpit.tuning.discovery.host_inventory import ConfigurationFiles
 from cockpit.tuning.files import HostFile
 from cockpit.tuning.remote import Remote
 
+# Includes of included files that are followed.
+_DEEPEST = 4
 _NAMING = 'name=$1; shift; grep -liE -- "$name" "$@"'
 
 
@@ -44,7 +46,8 @@ async def _naming(
     """Return the files that contain the name of a candidate's directive or section."""
     # A file may have a section without any of the settings, or only include other files.
     sections = {each.section for each in candidates if each.section and GRAMMARS[each.kind].keeps_section}
-    terms = {each.directive for each in candidates} | sections | {"!include"}
+    including = {name for each in candidates for name in GRAMMARS[each.kind].including}
+    terms = {each.directive for each in candidates} | sections | including | {"!include"}
     # MariaDB accepts "_" and "-" in names.
     names = "|".join(sorted(name.replace(".", "[.]").replace("_", "[_-]") for name in terms))
     paths = sorted(reals)
@@ -79,12 +82,14 @@ def _followed(
 
 
 def _active(
-    candidate: CandidateKnob, host: str, main: HostFile, included: Mapping[str, HostFile], root: str
+    candidate: CandidateKnob, host: str, main: HostFile, included: Mapping[str, HostFile], root: str, depth: int = 0
 ) -> CandidateKnob:
-    """Return the candidate in the last included file that sets it, in the order of includes in its section of `main`.
+    """Return the candidate in the last included file that sets it, in the order of includes in its section of `main`;
+    `depth`: of includes in included files.
 
     If no file sets it, return it in the first file that has its section.
     """
+    files_by_real = {file.real: file for file in included.values()}
     own, keeps = _knob(candidate, host, candidate.section), GRAMMARS[candidate.kind].keeps_section
     inner = own if keeps else replace(own, section=None)
     now = _value(own, main)
@@ -95,13 +100,20 @@ def _active(
         if now and at < now.line:
             continue
         path = absolute(pattern, root)
-        for name in sorted(name for name in included if fnmatchcase(name, path)):
-            value = _value(inner, included[name])
+        for name in sorted(name for name in included if _is_included(name, path)):
             moved = candidate._replace(file=included[name].real, section=inner.section)
+            if depth < _DEEPEST:
+                moved = _active(moved, host, included[name], included, root, depth + 1)
+            value = _value(_knob(moved, host, moved.section), files_by_real[moved.file])
             if value and value.value is not None:
                 active = moved
             homes += [moved] if value and keeps and now is None else []
     return homes[0] if homes and active is candidate else active
+
+
+def _is_included(name: str, path: str) -> bool:
+    """Return whether a file matches a pattern, or is in a directory that is included."""
+    return fnmatchcase(name, path) or name.startswith(f"{path.rstrip('/')}/")
 
 
 def _knob(candidate: CandidateKnob, host: str, section: str | None) -> Knob:

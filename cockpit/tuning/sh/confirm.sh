@@ -9,4 +9,4 @@ fi
 flush "$change"
 release
 dismiss
-rm -f -- "$change/reserve"
+rm -f -- "$change/reserve" "$change/environment"

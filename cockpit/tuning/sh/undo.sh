@@ -21,6 +21,7 @@ claim() {
 finish() {
     sweep
     release
+    rm -f -- "$change/environment"
     mv -f -- "$change/outcome.part" "$change/outcome"
     cat -- "$change/outcome"
     exit 0
