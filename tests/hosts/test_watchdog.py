@@ -91,7 +91,7 @@ def test_watchdog_ends_with_its_program(shell: str) -> None:
 async def test_probe_and_tail_of_a_stopped_client_end(
     client: str, marker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watchdog, "NAP", watchdog.IDLE)
+    monkeypatch.setattr(watchdog, "IDLE", 5)
     shell = await open_shell(HostConfig(name="web1", via=client))
     probe = await Probe.start(shell, HostConfig(name="web1", via=client, processes=("python*",), interval=0.2))
     tail = await shell.open(tails.script(f"echo {marker}; while sleep 0.1; do echo {marker}; done"))
@@ -101,12 +101,7 @@ async def test_probe_and_tail_of_a_stopped_client_end(
     assert len(programs) > 2 * len(stopped) and processes_with(marker), "each sleep lasts 0.1 s"
     for process in stopped:
         process.send_signal(signal.SIGSTOP)
-
-    def ended() -> bool:
-        end_naps(*stopped)
-        return all(map(has_ended, programs)) and not processes_with(marker)
-
-    await until(ended)
+    await until(lambda: all(map(has_ended, programs)) and not processes_with(marker))
     for process in stopped:
         process.send_signal(signal.SIGCONT)
     with pytest.raises(HostError, match="web1: the probe ended"):
