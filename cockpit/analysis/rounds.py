@@ -227,7 +227,9 @@ def _window(state: State, rounds: RoundsState, window: RoundWindowState) -> Wind
     run = rounds.begun.run
     segments = [segment for segment in state.segments if segment.run == run and segment.start <= window.start][-1:]
     plan = segments[0].plan if segments else state.plans[run]
-    measured = window_between(state, window.start, window.end, plan)
+    # On users' traffic GUARD is before the window.
+    start = window.start - GUARD if plan.traffic else window.start
+    measured = window_between(state, start, window.end, plan)
     return replace(measured, segments=tuple(segments), groups=total(log.groups for log in window.logs.values()))
 
 

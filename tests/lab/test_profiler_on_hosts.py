@@ -135,7 +135,7 @@ def control_group() -> Iterator[Path]:
     finally:
         group.rmdir()
         for place in mounted:
-            subprocess.run(["umount", place], check=True)
+            subprocess.run(["umount", "--lazy", place], check=True)
             place.rmdir()
 
 

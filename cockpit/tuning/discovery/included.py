@@ -46,7 +46,8 @@ async def _naming(
     """Return the files that contain the name of a candidate's directive or section."""
     # A file may have a section without any of the settings, or only include other files.
     sections = {each.section for each in candidates if each.section and GRAMMARS[each.kind].keeps_section}
-    including = {name for each in candidates for name in GRAMMARS[each.kind].including}
+    grammars = {GRAMMARS[each.kind] for each in candidates if each.kind in GRAMMARS}
+    including = {name for grammar in grammars for name in grammar.including}
     terms = {each.directive for each in candidates} | sections | including | {"!include"}
     # MariaDB accepts "_" and "-" in names.
     names = "|".join(sorted(name.replace(".", "[.]").replace("_", "[_-]") for name in terms))
