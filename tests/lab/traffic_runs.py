@@ -45,7 +45,10 @@ class Finished(msgspec.Struct, frozen=True):
 def start(trial: Trial) -> Finished:
     """Make a run in a process of its own, and print its result."""
     command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-m", "tests.lab.traffic_runs", "--trial"]
-    ran = subprocess.run([*command, msgspec.json.encode(trial).decode()], stdout=subprocess.PIPE, check=True)
+    # Each chooses its ports by this number: their PIDs are the same.
+    own = os.environ | {"PYTEST_XDIST_WORKER": f"gw{trial.seed % 16}"}
+    words = [*command, msgspec.json.encode(trial).decode()]
+    ran = subprocess.run(words, stdout=subprocess.PIPE, check=True, env=own)
     finished = msgspec.json.decode(ran.stdout.splitlines()[-1], type=Finished)
     print(trial, finished, file=sys.stderr)
     return finished
