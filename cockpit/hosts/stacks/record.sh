@@ -133,12 +133,15 @@ main() {
   export source hz
   reason=$({ echo "$reason" | grep -i permi || echo "$reason"; } | head -n 1)
   printf '#cockpit recording perf %s %s\n' "$language" "$reason"
+  # mawk would wait for a full block of input.
+  interactive=
+  case $(awk -W version 2>&1 </dev/null) in mawk*) interactive='-W interactive' ;; esac
   # perf ends when this program does.
   # shellcheck disable=SC2086
   $as perf record -q -F "$hz" --call-graph "$call_graph" -e "$event" -k CLOCK_MONOTONIC -m "$pages" \
     --no-bpf-event -B -N -o - $scope -- $limit sh -c 'read -r line' |
     $as perf script -i - --no-inline -F comm,pid,time,ip,sym,dso |
-    awk "$folder"
+    awk $interactive "$folder"
   exit 0
 }
 main
