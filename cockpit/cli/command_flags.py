@@ -41,14 +41,14 @@ _LOGS = (
     Flag("--log-format", str, "LogFormat or log_format of the server, or a name (default: recognized)", "FORMAT"),
     Flag("--host", str, "host of the log if the target is a URL; may be repeated", "HOST", many=True),
 )
+_UNTIL = Flag(
+    "--until",
+    str,
+    "search the highest rate within limits, e.g. 'p99 < 50ms, errors < 0.1%%'; -z: maximum time (default 3m)",
+    "LIMITS",
+)
 _RUN = (
     _START,
-    Flag(
-        "--until",
-        str,
-        "search the highest rate within limits, e.g. 'p99 < 50ms, errors < 0.1%%'; -z: maximum time (default 3m)",
-        "LIMITS",
-    ),
     Flag("--no-tui", True, "no screen: progress on stderr, a summary on stdout"),
     _NO_RECORD,
     Flag("--ndjson", True, "no screen: JSON lines on stdout, one per second, change and marker"),
@@ -63,7 +63,7 @@ _CHECK = (
     Flag("--baseline", str, "baseline to compare with; see cockpit baseline", "NAME"),
     Flag("--force", True, "compare with a baseline of another load"),
     Flag("--stable", True, "exit 4 if the rate is unstable"),
-    Flag("--max-duration", seconds, "end the load after T (default 15s if it has no duration)"),
+    Flag("--max-duration", seconds, "end the load after T (default 15s for -n without -z)"),
     Flag("--quick", True, "one run of 15s, compared with the last baseline of the same load"),
     Flag("--runs", positive, "number of runs; of a recording the last N (default 1)"),
     Flag("--save-baseline", str, "save the runs as a baseline", "NAME"),
@@ -107,7 +107,7 @@ def _export_flags() -> FlagTable:
 # returns those that depend on installed packages.
 _FLAGS: dict[str, FlagTable | Callable[[], FlagTable]] = {
     "start": (SSH_CONFIG, APPEARANCE),
-    "run": (*_RUN, *load_flags("PROFILE|URL", _TARGET, _RECORD), APPEARANCE),
+    "run": (_UNTIL, *_RUN, *load_flags("PROFILE|URL", _TARGET, _RECORD), APPEARANCE),
     "duet": (
         *load_flags("PROFILE|URL", "the first target, or a profile with two [[variant]] blocks", _RECORD),
         Flag("second_target", str, "the second target", "URL", nargs="?"),

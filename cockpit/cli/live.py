@@ -192,19 +192,21 @@ async def on_screen(
     record_to: RecordingTarget,
     *,
     start: bool = False,
+    limit: float | None = None,
     until: str = "",
     listen: Listener | None = None,
     appearance: Appearance | None = None,
     streams: Sequence[Stream] = (),
 ) -> SessionEnd:
     """Show the session on the screen until it is closed; `start`: with its load started; `until`: with a capacity
-    search within these limits."""
+    search within these limits, of at most `limit` seconds."""
     with Secrets(profile).redact_errors():
         async with launcher_of(profile, ssh_config) as launcher:
             recorder = record_to.recorder(profile.name)
             live = LiveSession(
                 profile, recorder, ssh_config=ssh_config, questions=PromptQueue(), listen=listen, launcher=launcher
             )
+            live.source.capacity.longest = limit or LONGEST
             session = can_look_back(live.session)
             app = _app(session, profile, start, until, appearance)
             async with streaming(session, streams):

@@ -21,6 +21,7 @@ from pydantic import BaseModel, Field
 from cockpit import __version__
 from cockpit.model.errors import EXIT_ALL_FAILED, EXIT_GOOD, EXIT_THRESHOLD, EXIT_UNSTABLE
 from cockpit.profiles import catalogue
+from cockpit.profiles.plan import is_address
 
 _READS = ToolAnnotations(read_only_hint=True)
 _LOADS = ToolAnnotations(read_only_hint=False, destructive_hint=False)
@@ -86,6 +87,13 @@ def _plain(text: str) -> str:
     return text
 
 
+def _profile(name: str) -> str:
+    """Return the name of a profile. Raises ToolError for a URL: an agent chooses no target."""
+    if is_address(name):
+        raise ToolError(f"{name!r} is no profile; load is sent to the targets of profiles only")
+    return _plain(name)
+
+
 def _profile_row(entry: catalogue.ProfileEntry) -> dict[str, str]:
     names = ("name", "origin", "target", "question", "problem")
     return {name: str(getattr(entry, name)) for name in names} | {"path": str(entry.path)}
@@ -112,12 +120,12 @@ def _add_reading(server: MCPServer, commands: _Commands) -> None:
     @server.tool(annotations=_READS)
     async def show_settings(profile: ProfileName) -> dict[str, Any]:
         """Read the present values of a profile's settings on its hosts."""
-        return await commands.on_hosts("tune", _plain(profile), "show", "--json")
+        return await commands.on_hosts("tune", _profile(profile), "show", "--json")
 
     @server.tool(annotations=_READS)
     async def preview_change(profile: ProfileName, values: NewSettings) -> dict[str, Any]:
         """Show what a change would do (diff, cost, notes) without making it."""
-        return await commands.on_hosts("tune", _plain(profile), "set", "--dry-run", "--json", *_assignments(values))
+        return await commands.on_hosts("tune", _profile(profile), "set", "--dry-run", "--json", *_assignments(values))
 
     @server.tool(annotations=_READS)
     async def list_recordings() -> dict[str, Any]:
@@ -142,7 +150,7 @@ def _add_reading(server: MCPServer, commands: _Commands) -> None:
     ) -> dict[str, Any]:
         """Send a profile's load to its target and check the result against limits."""
         limits = [f"--threshold={limit}" for limit in thresholds]
-        arguments = ("check", "--json", "-z", f"{seconds}s", *limits, _plain(profile))
+        arguments = ("check", "--json", "-z", f"{seconds}s", *limits, _profile(profile))
         return await commands.on_hosts(*arguments, good=(EXIT_GOOD, EXIT_ALL_FAILED, EXIT_UNSTABLE, EXIT_THRESHOLD))
 
 
@@ -187,7 +195,7 @@ def _add_changes(server: MCPServer, commands: _Commands, questions: _Questions) 
     ) -> dict[str, Any]:
         """Change settings; the server's own test must pass, and the change is rolled back if the target fails."""
         _check(answer)
-        return await commands.on_hosts("tune", _plain(profile), "set", "--json", *_assignments(values))
+        return await commands.on_hosts("tune", _profile(profile), "set", "--json", *_assignments(values))
 
     @server.tool(annotations=_CHANGES)
     async def compare_in_rounds(
@@ -201,7 +209,7 @@ def _add_changes(server: MCPServer, commands: _Commands, questions: _Questions) 
         values are active afterwards."""
         _check(answer)
         sizes = ("--rounds", str(rounds), "--seconds", str(seconds))
-        return await commands.on_hosts("tune", _plain(profile), "rounds", "--json", *sizes, *_assignments(values))
+        return await commands.on_hosts("tune", _profile(profile), "rounds", "--json", *sizes, *_assignments(values))
 
     @server.tool(annotations=_CHANGES)
     async def undo_change(
@@ -212,9 +220,9 @@ def _add_changes(server: MCPServer, commands: _Commands, questions: _Questions) 
         """Undo a change that this user made on the profile's hosts."""
         _check(answer)
         named = [_plain(change)] if change else []
-        return await commands.on_hosts("tune", _plain(profile), "undo", "--json", *named)
+        return await commands.on_hosts("tune", _profile(profile), "undo", "--json", *named)
 
     @server.tool(annotations=_READS)
     async def change_history(profile: ProfileName) -> dict[str, Any]:
         """List this user's changes on the profile's hosts, newest first."""
-        return await commands.on_hosts("tune", _plain(profile), "history", "--json")
+        return await commands.on_hosts("tune", _profile(profile), "history", "--json")

@@ -40,17 +40,21 @@ from cockpit.recording.secrets import Secrets
 from cockpit.session.capacity import searchable
 
 
-def run_session(profile: Profile, options: Namespace, streams: Sequence[Stream], contact: Preflight | None) -> int:
-    """Run a profile as `cockpit run` does. `contact`: the result of a contact with the target just before, if any."""
+def run_session(
+    profile: Profile, options: Namespace, streams: Sequence[Stream], contact: Preflight | None, until: str
+) -> int:
+    """Run a profile as `cockpit run` does. `contact`: the result of a contact with the target just before, if any.
+    `until`: limits of a capacity search instead of the plan."""
     record_to = RecordingTarget.of(options)
+    limit = options.duration if until else None
     with hlog_into(options.hlog) as listen:
         if is_headless(options):
             outcome = headless(
                 profile,
                 options.ssh_config,
                 record_to,
-                limit=options.duration if options.until else None,
-                until=options.until or "",
+                limit=limit,
+                until=until,
                 listen=listen,
                 streams=streams,
                 contact=contact,
@@ -65,7 +69,8 @@ def run_session(profile: Profile, options: Namespace, streams: Sequence[Stream],
                     options.ssh_config,
                     record_to,
                     start=options.start,
-                    until=options.until or "",
+                    limit=limit,
+                    until=until,
                     listen=listen,
                     appearance=appearance,
                     streams=streams,
@@ -76,9 +81,9 @@ def run_session(profile: Profile, options: Namespace, streams: Sequence[Stream],
     return code
 
 
-def check_search(profile: Profile, options: Namespace) -> None:
-    """Check a capacity search before anything starts. Raises UsageError, ChangeRefused."""
-    parse_limits(options.until)
+def check_search(profile: Profile, options: Namespace, until: str) -> None:
+    """Check a capacity search within the limits `until` before anything starts. Raises UsageError."""
+    parse_limits(until)
     searchable(profile.plan)
     if options.levels or options.requests:
         raise UsageError(conflict("--levels and -n, since it sets the load of each level"), "--until")

@@ -52,5 +52,5 @@ def _profiles(state: State, run: int | None) -> list[tuple[str, Segment, Mapping
         (sanitize(host).replace(SEPARATOR, ":"), segment, stacks) for host, segment, stacks in profiles if stacks
     ]
     if not profiled:
-        raise UsageError("no CPU profile in this recording; to record one: cockpit run --profile PROFILE")
+        raise UsageError("no CPU profile in this recording; to record one: cockpit run PROFILE --profile")
     return profiled

@@ -124,7 +124,7 @@ def _uses(profile: Profile) -> Iterator[Use]:
         yield from _uses_of_host(host)
     for generator in profile.generators:
         yield Use("host", generator.name, "generator", f"ssh {generator.ssh}")
-        yield Use("command", generator.name, "generator", generator.python)
+        yield Use("command", generator.name, "generator", generator.python or "python3")
     for knob in profile.knobs:
         yield from _uses_of_knob(knob)
     for action in profile.actions:
@@ -140,6 +140,7 @@ def _targets(profile: Profile) -> Iterator[Use]:
     urls = [
         profile.plan.url,
         *(request.url for request in profile.plan.mix),
+        *(variant.url for variant in profile.plan.variants),
         *(variant.url for s in studies for variant in s.variants),
     ]
     for url in dict.fromkeys(filter(None, urls)):
@@ -154,6 +155,8 @@ def _uses_of_host(host: HostConfig) -> Iterator[Use]:
     yield Use("host", host.name, "host", f"{host.place}{', changes and actions with sudo' if host.sudo else ''}")
     for page in host.status:
         yield Use("page", host.name, "status page", page.url)
+    if host.access_log:
+        yield Use("reads", host.name, "access log", host.access_log)
     for command in host.tail:
         yield Use("command", host.name, "tail", command)
 

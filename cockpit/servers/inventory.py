@@ -15,6 +15,8 @@ _UNIT = re.compile(r"[\w@:.\\-]{1,200}\.service")
 _MASTER_FACTS = 5
 _LONGEST_PATH = 4096
 _TITLE = re.compile(r"/proc/(\d{1,9})/cmdline:(.*)")
+# Addresses of listeners that accept connections to any address.
+_ANY = ("*", "0.0.0.0", "::")
 _USER = re.compile(r'\("([^"]*)",pid=(\d{1,9}),')
 
 
@@ -54,12 +56,14 @@ class Process(NamedTuple):
 
 
 class PortListener(NamedTuple):
-    """A process that accepts connections on a port. `queue` is the limit of its accept queue; None: unknown."""
+    """A process that accepts connections on a port. `queue` is the limit of its accept queue; None: unknown. `address`
+    is its IP address, "" if it accepts connections to any or if it is unknown."""
 
     name: str
     pid: int
     port: int
     queue: int | None = None
+    address: str = ""
 
 
 class UnixListener(NamedTuple):
@@ -235,7 +239,8 @@ def _is_number(text: str) -> bool:
 
 def _listening(local: str, users: str, queue: int | None) -> Iterator[PortListener]:
     """Parse the output of ss: `0.0.0.0:80` and `users:(("nginx",pid=1,fd=6),…)`."""
-    port = local.rpartition(":")[2]
+    host, _, port = local.rpartition(":")
+    address = host.partition("%")[0].strip("[]").removeprefix("::ffff:")
     if _is_number(port):
         for name, pid in _USER.findall(users):
-            yield PortListener(name, int(pid), int(port), queue)
+            yield PortListener(name, int(pid), int(port), queue, "" if address in _ANY else address)

@@ -91,7 +91,10 @@ def hop_to(front: str, upstream: Upstream, inventory: Inventory, servers: Sequen
     if upstream.path:
         listening = {listener.pid: listener.name for listener in inventory.sockets if listener.path == upstream.path}
     else:
-        listening = {listener.pid: listener.name for listener in inventory.listening if listener.port == upstream.port}
+        at_port = [listener for listener in inventory.listening if listener.port == upstream.port]
+        hosts = ("", "127.0.0.1", "::1") if upstream.host == "localhost" else ("", upstream.host)
+        at_host = [listener for listener in at_port if listener.address in hosts]
+        listening = {listener.pid: listener.name for listener in at_host or at_port}
     server = next((server for server in servers if _serves(server, upstream, listening, inventory)), None)
     return Hop(front, upstream, True, server, min(listening.values(), default=""))
 

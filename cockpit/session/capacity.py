@@ -13,7 +13,7 @@ from cockpit.analysis.capacity.search import LONGEST, START, Aim, Step, next_ste
 from cockpit.analysis.thresholds import Threshold
 from cockpit.metrics.results import segments_result
 from cockpit.model.capacity import CapacityBegun, CapacityEnded, CapacityLevel, CapacityLevelEnded, CapacityOutcome
-from cockpit.model.errors import ChangeRefused, CockpitError
+from cockpit.model.errors import ChangeRefused, CockpitError, UsageError
 from cockpit.model.load.checks import check_plan
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
@@ -34,10 +34,12 @@ _CLOSING = 5.0
 
 
 class CapacitySearch:
-    """Searches for the highest arrival rate that holds limits, one search at a time, each in a run of its own."""
+    """Searches for the highest arrival rate that holds limits, one search at a time, each in a run of its own.
+    `longest`: the usual maximum duration (s)."""
 
     def __init__(self, load: LiveLoad, events: LiveEvents) -> None:
         self.running = False
+        self.longest = LONGEST
         self._number = 0
         self._load = load
         self._events = events
@@ -56,13 +58,14 @@ class CapacitySearch:
             async with asyncio.timeout(_CLOSING):
                 await self._idle.wait()
 
-    async def run(self, text: str, longest: float = LONGEST) -> None:
-        """Search within `longest` seconds. Raises UsageError for invalid limits or an unsuitable load, ChangeRefused if
-        a run is active, TargetError."""
+    async def run(self, text: str, longest: float | None = None) -> None:
+        """Search within the limits `text`, for at most `longest` seconds (None: the usual ones). Raises UsageError for
+        invalid limits or an unsuitable load, ChangeRefused if a run is active, TargetError."""
         limits = parse_limits(text)
         plan = searchable(self._load.plan)
         if self.running or self._load.running or self._load.starting:
             raise ChangeRefused("a capacity search needs a run of its own; stop the load first")
+        longest = longest or self.longest
         aim = Aim(
             start=plan.rate or START,
             share=min(shares(limits), default=1.0),
@@ -156,15 +159,15 @@ class CapacitySearch:
 
 
 def searchable(plan: LoadPlan) -> LoadPlan:
-    """Return the plan as open load for a search, without levels, count and warm-up. Raises UsageError, ChangeRefused if
-    it cannot be open load of any length."""
+    """Return the plan as open load for a search, without levels, count and warm-up. Raises UsageError if it cannot be
+    open load of any length."""
     if plan.traffic:
-        raise ChangeRefused("a capacity search needs a load that cockpit sends, not the traffic of users")
+        raise UsageError("a capacity search needs a load that cockpit sends, not the traffic of users")
     if plan.variants:
-        raise ChangeRefused("a duet has no capacity of its own; search that of one target")
+        raise UsageError("a duet has no capacity of its own; search that of one target")
     constant = replace(plan, stages=(), requests=None, warmup=0.0, think_time=None)
     if not constant.extendable:
-        raise ChangeRefused("a capacity search needs a load of any length, not a log or paths that are used once")
+        raise UsageError("a capacity search needs a load of any length, not a log or paths that are used once")
     searched = replace(constant, rate=plan.rate or START, duration=LONGEST)
     check_plan(searched)
     return searched

@@ -190,7 +190,9 @@ class LiveControls(Controls):
         self._mark = Action("mark", "note", immediate(source.mark), prompt="Note for the timeline")
         self._answer_hosts = Action("answer", "answer hosts", immediate(self._answer))
         limits = suggested_limits(source.profile.thresholds)
-        question = f"Capacity: the highest arrival rate within these limits, in at most {LONGEST / 60:.0f} minutes"
+        question = (
+            f"Capacity: the highest arrival rate within these limits, in at most {LONGEST / 60:.0f} minutes or -z"
+        )
         self._search = Action("capacity", "capacity", source.capacity.run, question, footer=False, prefill=limits)
         self._profile = Action("profile", "profile", immediate(source.toggle_profilers), footer=False)
         self._stop_search = Action("capacity", "stop search", immediate(lambda _: source.capacity.stop()))

@@ -64,7 +64,7 @@ class TrafficCounts:
 
     def tick(self, run: int, worker: int, start: float, t: float, grain: int = 1, unread: bool = False) -> Tick:
         """Return the requests as load from `start` to `t` (s). `grain`: the resolution of the durations (µs). `unread`:
-        requests of this time may be missing."""
+        requests of this time may be missing, as they are if no line of it has the format."""
         groups = {name: self._group_counts(name, grain) for name in self._statuses}
         statuses = sum(self._statuses.values(), Counter[int]())
         completed = statuses.total()
@@ -81,7 +81,7 @@ class TrafficCounts:
             silence=0.0 if completed else t - start,
             invalid_lines=self.invalid,
             rotations=self.rotated,
-            unread=t - start if unread or self.unreadable else 0.0,
+            unread=t - start if unread or self.unreadable or (self.invalid and not completed) else 0.0,
         )
 
     def _group_counts(self, name: str, grain: int) -> Group:

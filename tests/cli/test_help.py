@@ -124,6 +124,7 @@ def test_every_command_in_topics_help_pages_and_readme_parses() -> None:
     for line in examples:
         arguments = [word for word in shlex.split(line, comments=True)[1:] if not word.startswith(">")]
         parser.parse_args(join_time_values(arguments))
+        assert not re.search(r"(?<!-o) [^ /=]*\.toml\b", " ".join(arguments)), f"{line}: a file needs a path"
 
 
 @pytest.mark.parametrize("command", ["tune", "recordings", "baseline"])

@@ -53,8 +53,17 @@ def test_checks_are_kept_and_listed(url: str) -> None:
     listed = in_process("history", url)
     assert "3 checks under one load" in listed.stdout and "1 check under other loads left out" in listed.stdout
     assert "no metric changed" in listed.stdout and " v2 " in listed.stdout
+    assert in_process("history", url.removeprefix("http://")).stdout == listed.stdout
     assert "no check yet; run: cockpit check other" in in_process("history", "other").stderr
     assert "end the name in .html, .md, .txt" in in_process("history", url, "-o", "x.csv").stderr
+
+
+def test_checks_keep_the_cost_of_a_response_on_each_host(url: str, tmp_path: Path) -> None:
+    profile = tmp_path / "cost.toml"
+    profile.write_text(f'[target]\nurl = "{url}"\n[[host]]\nname = "here"\nprocesses = ["python*"]\ninterval = 0.2\n')
+    assert in_process("check", str(profile), "-z", "2s", "-c", "2", "--trust").returncode == 0
+    (kept,) = past_checks(str(profile))
+    assert kept.metrics["here.request.run"] > 0
 
 
 def test_report_has_the_history_of_its_profile_on_request(file: str, tmp_path: Path) -> None:

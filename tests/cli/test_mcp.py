@@ -70,6 +70,8 @@ async def test_agent_previews_applies_and_undoes(demo: Demo) -> None:
         assert "+    MaxRequestsPerChild 10000\n" in preview["diff"] and demo.config.read_text() == before
         assert "unknown knob 'Nothing'" in await call(client, "apply_change", profile=profile, values={"Nothing": "1"})
         assert "names do not begin with -" in await call(client, "read_recording", recording="--format=html")
+        elsewhere = await call(client, "run_check", profile="http://other.example/", thresholds=["p99 < 1s"])
+        assert "load is sent to the targets of profiles only" in elsewhere
         [change] = await call(client, "apply_change", profile=profile, values=CHANGED)
         assert change["outcome"] == "applied" and "MaxRequestsPerChild 10000" in demo.config.read_text()
         [past] = await call(client, "change_history", profile=profile)

@@ -99,6 +99,15 @@ def test_a_use_of_several_knobs_is_listed_once(tmp_path: Path, url: str) -> None
     assert summary(uses_of(read_profile(file))) == "1 command, 1 file, 1 host (web1)"
 
 
+def test_logs_variants_and_generators_are_listed(tmp_path: Path, url: str) -> None:
+    file = tmp_path / "p.toml"
+    variants = "".join(f'[[variant]]\nname = "{name}"\nurl = "http://{name}/"\n' for name in "ab")
+    hosts = '[[host]]\nname = "web1"\naccess_log = "/etc/log"\n[[generator]]\nname = "gen1"\nssh = "gen1"\n'
+    file.write_text(f'[target]\nurl = "{url}"\n{variants}{hosts}')
+    listed = "\n".join(listing(uses_of(read_profile(file))))
+    assert all(text in listed for text in ("reads     /etc/log   (access log)", "http://a/", "http://b/", "python3"))
+
+
 def test_trust_ends_when_profile_or_named_file_is_edited(workspace: Workspace, url: str) -> None:
     profile = workspace.write(workspace.folder / "evil.toml", url, '[[request]]\nname = "a"\nbody_file = "body"\n')
     (workspace.folder / "body").write_text("one")

@@ -26,12 +26,14 @@ def test_upstream_addresses_are_found(kind: str) -> None:
 def test_processes_on_upstream_addresses_are_found() -> None:
     inventory = parse_inventory(
         "process\t9\t1\thaproxy\thaproxy -f /a\nprocess\t10\t9\thaproxy\thaproxy\n"
-        'listen\t0.0.0.0:80\tusers:(("haproxy",pid=10,fd=6))\nlisten\t*:3000\tusers:(("node",pid=12,fd=6))\n'
+        'listen\t127.0.0.1:80\tusers:(("lighttpd",pid=11,fd=6))\nlisten\t10.0.0.1:80\tusers:(("haproxy",pid=10,fd=6))\n'
+        'listen\t*:3000\tusers:(("node",pid=12,fd=6))\nlisten\t[::]%lo:3000\tusers:(("node",pid=12,fd=6))\n'
         'unix\t/run/x.sock\tusers:(("gunicorn",pid=14,fd=6))\nunix\tx\tusers:(("evil",pid=15,fd=1))\naddress\t10.0.0.1\n',
         registry.FILES,
     )
     (server,) = registry.running_servers(inventory)
     addresses = [("10.0.0.1", 80, ""), ("localhost", 3000, ""), ("", 0, "/run/x.sock"), ("127.0.0.2", 4000, "")]
+    addresses += [("localhost", 80, "")]
     upstreams_found = [Upstream(*address) for address in (*addresses, ("10.0.0.2", 80, ""))]
     found = [hop_to("nginx :81", upstream, inventory, [server]) for upstream in upstreams_found]
     assert [(hop.is_here, hop.server, hop.name) for hop in found] == [
@@ -39,6 +41,7 @@ def test_processes_on_upstream_addresses_are_found() -> None:
         (True, None, "node"),
         (True, None, "gunicorn"),
         (True, None, ""),
+        (True, None, "lighttpd"),
         (False, None, ""),
     ]
     assert [hop.words for hop in found[:3]] == [

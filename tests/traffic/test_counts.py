@@ -36,9 +36,9 @@ def test_number_of_requests_is_bounded() -> None:
         counts.tick(1, 0, 0.0, 1.0)
 
 
-@pytest.mark.parametrize(("unreadable", "unread"), [(0, 0.0), (1, 2.0)])
-def test_lines_that_are_not_counted(unreadable: int, unread: float) -> None:
+@pytest.mark.parametrize(("invalid", "unreadable", "unread"), [(0, 0, 0.0), (0, 1, 2.0), (4, 0, 2.0)])
+def test_lines_that_are_not_counted(invalid: int, unreadable: int, unread: float) -> None:
     counts = TrafficCounts()
-    assert [counts.feed(line) for line in (f"+ 1.00 4 2 {unreadable}", ".")] == [False, True]
+    assert [counts.feed(line) for line in (f"+ 1.00 {invalid} 2 {unreadable}", ".")] == [False, True]
     tick = counts.tick(1, 0, 1.0, 3.0)
-    assert (tick.invalid_lines, tick.rotations, tick.unread) == (4, 2, unread)
+    assert (tick.invalid_lines, tick.rotations, tick.unread) == (invalid, 2, unread)

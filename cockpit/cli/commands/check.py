@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from msgspec.structs import replace
@@ -58,12 +58,21 @@ from cockpit.session.selectors import is_recording, parse_source, runs_of
 DEFAULT_MAX_DURATION = QUICK
 # Flags of a run, besides those of its load plan, that do not apply to recordings.
 _RUN_FLAGS = ("--ssh-config", "--record", "--hlog", "--abort-on", "--max-duration")
+# Flags that do not apply to a check against a URL.
+_ALONE_FLAGS = (
+    *("--threshold", "--abort-on", "--baseline", "--save-baseline", "--add-to-baseline", "--force"),
+    *("--stable", "--quick", "--runs", "--release"),
+)
 # Metrics of each host in the history.
-_KEPT_OF_HOSTS = ("cpu.per_request", "processes.pss")
+_KEPT_OF_HOSTS = ("request.run", "processes.pss")
 
 
 def check(options: Namespace) -> int:
     """Check runs. Exit 0: all thresholds hold; 99: one failed or lacks data; 4: inconclusive or unstable (--stable)."""
+    if options.against and (given := _given(options, _ALONE_FLAGS)):
+        raise UsageError(conflict("--against, which compares only with its URL", "leave it out"), ", ".join(given))
+    if options.margin and not options.against:
+        raise UsageError("needs --against URL", "--margin")
     try:
         # Profile names take precedence over files.
         recorded = not options.against and find(options.target) is None and is_recording(options.target)
@@ -201,10 +210,14 @@ def _reason_not_saved(checked: CheckResult, results: Sequence[RunResult]) -> str
     return ""
 
 
+def _given(options: Namespace, flags: Iterable[str]) -> list[str]:
+    """Return the flags that are given."""
+    return [flag for flag in flags if getattr(options, flag[2:].replace("-", "_"))]
+
+
 def _recorded(options: Namespace) -> CheckResult:
     """Check the last run of a recording, or the selected run or time range."""
-    run_flags = [flag for flag in _RUN_FLAGS if getattr(options, flag[2:].replace("-", "_"))]
-    given = [*given_flags(options).values(), *run_flags]
+    given = [*given_flags(options).values(), *_given(options, _RUN_FLAGS)]
     if given:
         raise UsageError(conflict("a recording", "leave the load flags out"), ", ".join(given))
     if options.quick:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 
 from msgspec.structs import replace
@@ -38,6 +39,8 @@ def run_against(options: Namespace) -> CheckResult | None:
 
 def _profile(options: Namespace) -> Profile:
     profile = chosen_profile(options)
+    if profile.thresholds or profile.abort_on or profile.baseline:
+        print(f"cockpit: {profile.name}: [check] is not used: only --against decides", file=sys.stderr)
     with errors_name_flags():
         urls = {"base": checked_url(options.against), "head": profile.plan.url}
         variants = tuple(TargetVariant(name=name, url=url) for name, url in urls.items())

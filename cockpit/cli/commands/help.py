@@ -23,6 +23,8 @@ from cockpit.model.knobs import KNOB_KINDS, LIVE_KNOBS
 from cockpit.model.load.options import LOAD_OPTIONS
 from cockpit.model.text import sanitize
 from cockpit.profiles.knobs import NEEDS
+from cockpit.recording.pages import FREQUENT_KINDS
+from cockpit.recording.schema import VERSION
 from cockpit.servers import kernel, systemd
 from cockpit.servers.kind import ServerKind, StatusPageKind
 from cockpit.servers.registry import DIRECTIVES, KINDS, STATUS_PAGES
@@ -130,6 +132,8 @@ def _placeholders() -> Iterator[tuple[str, str]]:
     )
     yield "{latencies}", "\n".join(f"  - `{name}.pNN`: {words}" for name, words in LATENCIES.items())
     yield "{interval}", f"{INTERVAL:g}"
+    yield "{recording format}", str(VERSION)
+    yield "{packed events}", ", ".join(f"`{kind}`" for kind in FREQUENT_KINDS)
     yield "{margin}", f"{100 * MARGIN:g}%"
     for name, margin in MARGINS.items():
         yield f"{{margin of {name}}}", f"{100 * margin:g}{' points' if name == 'errors' else '%'}"

@@ -11,7 +11,7 @@ from cockpit.document.model import Document
 from cockpit.document.text import to_text
 from cockpit.model.errors import EXIT_GOOD, UsageError
 from cockpit.model.load.plan import LoadPlan
-from cockpit.profiles.plan import checked_url
+from cockpit.profiles.plan import checked_url, is_address
 from cockpit.recording.check_history import past_checks
 from cockpit.report.encoding import to_json
 from cockpit.report.history import history_document, history_json, history_of
@@ -28,7 +28,7 @@ def document_of(target: str) -> Document:
 
 def history(options: Namespace) -> int:
     """Print the history, or write it to a file. Raises UsageError."""
-    url = "://" in options.target
+    url = is_address(options.target)
     target = LoadPlan(url=checked_url(options.target)).without_secrets().url if url else options.target
     checked = history_of(target, past_checks(target), options.seed)
     if options.output is None:

@@ -15,20 +15,21 @@ from cockpit.profiles.profile import Profile
 
 def run(options: Namespace) -> int:
     """Show the screen on a terminal; otherwise, or with --no-tui, run the load once and print its summary."""
-    return run_profile(chosen_profile(options), options)
+    return run_profile(chosen_profile(options), options, options.until)
 
 
-def run_profile(profile: Profile, options: Namespace) -> int:
-    """Run a profile as `cockpit run` does: contact the target, then load all modules of a session and run it."""
-    if options.until is not None:
+def run_profile(profile: Profile, options: Namespace, until: str | None = None) -> int:
+    """Run a profile as `cockpit run` does: contact the target, then load all modules of a session and run it. `until`:
+    limits of a capacity search instead of the plan."""
+    if until is not None:
         from cockpit.cli.run_session import check_search
 
-        check_search(profile, options)
+        check_search(profile, options, until)
     streams = streams_of(options)
     contact = _first_contact(profile, options)
     from cockpit.cli.run_session import run_session
 
-    return run_session(profile, options, streams, contact)
+    return run_session(profile, options, streams, contact, until or "")
 
 
 def _first_contact(profile: Profile, options: Namespace) -> Preflight | None:
