@@ -53,7 +53,8 @@ class _Commands:
         """Run a command with --json; return `result`, and `messages` from stderr. Raises ToolError with the command's
         error."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "cockpit", *arguments),
+            # -P: do not import modules from the working directory.
+            *(sys.executable, "-P", "-m", "cockpit", *arguments),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -60,11 +60,17 @@ def to_study(file: ProfileFile, knobs: Sequence[Knob], files: NamedFiles, *, sho
         setup_warmup=seconds_of("study.setup_warmup", section.setup_warmup, least=0.0) or 0.0,
         secret=tuple(knob.name for knob in knobs if knob.secret),
     )
-    study = with_control(replace(study, compare=_pairs(study)))
+    study = with_control(replace(study, compare=_pairs(study), after=_after(study, knobs)))
     if study.until:
         _check_search(full, overrides, study)
     _check(study, knobs, file)
     return study
+
+
+def _after(study: Study, knobs: Sequence[Knob]) -> tuple[str, ...]:
+    """Return the actions at the end, which activate also the original values of knobs that are only written."""
+    written = (knob.action for knob in knobs if knob.name in study.knobs and knob.written_only and knob.action)
+    return (*dict.fromkeys(name for name in written if name not in study.after), *study.after)
 
 
 def with_control(study: Study) -> Study:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cockpit.model.errors import ChangeRefused, CockpitError, HostError, TargetError
 from cockpit.model.events import CONNECTED
 from cockpit.model.host.state import HostState
+from cockpit.model.knobs import Knob, ServerAction
 from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
 from cockpit.session.live_session import LiveSession
@@ -90,8 +91,22 @@ async def set_values(live: LiveSession, values: Mapping[str, str | None]) -> Col
     return changed.keys()
 
 
-async def restore(live: LiveSession, originals: Mapping[str, str | None], actions: Iterable[str]) -> None:
-    """Restore original values, then run actions. Raises CockpitError."""
-    await set_values(live, originals)
-    for name in actions:
-        await live.tuning.commands.act(name)
+async def restore(
+    live: LiveSession, knobs: Sequence[Knob], actions: Sequence[ServerAction], originals: Mapping[str, str | None]
+) -> dict[str, CockpitError]:
+    """Restore the knobs' original values, then run the actions, on each host that can be reached. Return the errors by
+    host; all other hosts are restored."""
+    failed: dict[str, CockpitError] = {}
+    for host in dict.fromkeys(each.host for each in (*knobs, *actions)):
+        try:
+            await end_changes(live, host)
+            await set_values(live, {knob.name: originals[knob.name] for knob in knobs if knob.host == host})
+        except CockpitError as error:
+            failed[host] = error
+    for action in actions:
+        if action.host not in failed:
+            try:
+                await live.tuning.commands.act(action.name)
+            except CockpitError as error:
+                failed[action.host] = error
+    return failed

@@ -13,11 +13,13 @@ import hmac
 import os
 import secrets
 import tempfile
+from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.files import make_private, read_bounded, state_folder, write_private
 from cockpit.model.errors import UsageError, naming
@@ -35,8 +37,8 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
     """Facts to continue a study, and to restore its settings.
 
     `fingerprint` identifies the study, `seed` the order of its rounds (None: not drawn). `originals` are the knobs'
-    values before the first change (None: not set). `touched`: a change may be active; the originals have to be
-    restored, and then the `actions` run. `finished`: the study is over. The session that restores the settings needs
+    values before the first change (None: not set). `touched`: a change may be active; the originals of `knobs` have to
+    be restored, and then the `actions` run. `finished`: the study is over. The session that restores the settings needs
     `target`, `hosts`, `knobs` and `ssh_config`.
     """
 
@@ -52,6 +54,12 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
     touched: bool = False
     finished: bool = False
     ssh_config: str = ""
+
+    def left_on(self, hosts: Collection[str]) -> Journal:
+        """Return the journal with the settings that are left to restore, those of `hosts`."""
+        knobs = tuple(knob for knob in self.knobs if knob.host in hosts)
+        actions = tuple(action for action in self.actions if action.host in hosts)
+        return replace(self, knobs=knobs, actions=actions, touched=bool(hosts))
 
 
 class _Sealed(msgspec.Struct, frozen=True):

@@ -14,8 +14,6 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from cockpit.files import open_new
 from cockpit.model.errors import CockpitError
 from cockpit.model.load.plan import LoadPlan
@@ -23,7 +21,7 @@ from cockpit.model.text import sanitize
 from cockpit.profiles.profile import Profile
 from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live_session import LiveSession
-from cockpit.session.recovery import end_changes, restore
+from cockpit.session.recovery import restore
 from cockpit.study.journal import FolderLock, Journal, LockRole, read_journal, write_journal
 from cockpit.study.standby import DONE, READY
 
@@ -67,7 +65,8 @@ class RestorerProcess:
 def _start_process(folder: Path) -> subprocess.Popen[bytes]:
     """Start a process that survives this one; asyncio would kill its children when the loop ends."""
     return subprocess.Popen(
-        [sys.executable, "-m", "cockpit.study.standby", str(folder.absolute())],
+        # -P: do not import modules from the working directory.
+        [sys.executable, "-P", "-m", "cockpit.study.standby", str(folder.absolute())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -115,11 +114,11 @@ def attempts(folder: Path, deadline: float) -> int:
 async def restore_settings(folder: Path, journal: Journal, recording: Path) -> Journal:
     """Restore every knob's original value, run the actions for the end of the study, and update the journal.
 
-    Raises HostError, ChangeRefused, ChangeRolledBack; the journal is then unchanged.
+    Raises HostError, ChangeRefused, ChangeRolledBack, UsageError; the journal then has the hosts that are left.
     """
     if not journal.touched:
         return journal
-    names = {knob.host for knob in journal.knobs} | {action.host for action in journal.actions}
+    names = {each.host for each in (*journal.knobs, *journal.actions)}
     profile = Profile(
         name=journal.name,
         plan=LoadPlan(url=journal.target),
@@ -130,14 +129,14 @@ async def restore_settings(folder: Path, journal: Journal, recording: Path) -> J
     ssh_config = Path(journal.ssh_config) if journal.ssh_config else None
     recorder = RecordingWriter(recording)
     async with LiveSession(profile, recorder, ssh_config=ssh_config, check_target=False) as live:
-        await live.hosts_up(names)
-        for host in sorted(names):
-            await end_changes(live, host)
-        originals = {knob.name: journal.originals[knob.name] for knob in journal.knobs}
-        await restore(live, originals, [action.name for action in journal.actions])
-    done = replace(journal, touched=False)
-    write_journal(folder, done)
-    return done
+        with suppress(CockpitError):  # an unreachable host fails below, others do not
+            await live.hosts_up(names)
+        failed = await restore(live, journal.knobs, journal.actions, journal.originals)
+    left = journal.left_on(failed)
+    write_journal(folder, left)
+    if failed:
+        raise next(iter(failed.values()))
+    return left
 
 
 def restore_recording(folder: Path) -> Path:

@@ -324,17 +324,16 @@ class StudyRunner:
         )
 
     async def _restore(self) -> None:
-        """Restore the knobs; if this fails, leave it to the restorer."""
+        """Restore the knobs; leave the hosts where this fails to the restorer."""
         await self._source.load.stop()
         if not self.journal.touched:
             return
-        try:
-            await restore(self._live, self.journal.originals, self.study.after)
-        except CockpitError:
+        failed = await restore(self._live, self.journal.knobs, self.journal.actions, self.journal.originals)
+        self._write(self.journal.left_on(failed))
+        if failed:
             if self._restorer:
                 self._restorer.leave()
-            raise
-        self._write(replace(self.journal, touched=False))
+            raise next(iter(failed.values()))
         if self._restorer:
             await self._restorer.dismiss()
 

@@ -32,7 +32,7 @@ class Demo:
 
     @asynccontextmanager
     async def client(self, *flags: str, person: ElicitationFnT | None = None) -> AsyncIterator[Client]:
-        arguments = ["-m", "cockpit", "mcp", "--ssh-config", str(self.ssh_config), *flags]
+        arguments = ["-P", "-m", "cockpit", "mcp", "--ssh-config", str(self.ssh_config), *flags]
         server = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
         # The default is the stderr of the time of the import.
         with (self.profile.parent / "stderr").open("w") as errors:
@@ -58,7 +58,9 @@ async def call(client: Client, tool: str, **arguments: Any) -> Any:
     return answer.structured_content["result"]
 
 
-async def test_agent_previews_applies_and_undoes(demo: Demo) -> None:
+async def test_agent_previews_applies_and_undoes(demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('imported from the working directory')")
+    monkeypatch.chdir(tmp_path)
     before = demo.config.read_text()
     profile = str(demo.profile)
     async with demo.client("--allow-changes", "--yes") as client:

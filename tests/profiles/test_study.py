@@ -140,10 +140,12 @@ def test_shipped_studies_run_on_hosts_and_programs_of_the_lab(path: Path) -> Non
     assert all(any(fnmatch(command, name) for command in commands) for name in watched)
 
 
-def test_a_value_that_is_only_written_needs_its_action_before_each_variant() -> None:
+def test_a_value_that_is_only_written_needs_its_action_before_each_variant_and_at_the_end() -> None:
     base = BASE.replace('directive = "K"\ntest = "t"\nreload = "r"', 'kind = "keyvalue"\nkey = "K"\naction = "empty"')
     variants = VARIANTS.replace('url = "http://web2"\n', 'set = { K = "2" }\n')
     with pytest.raises(ProfileError, match=r"study\.variant a\.set: K is written but not activated; use a knob with"):
         parse_profile(base + "[study]\n" + variants, "x", "x.toml")
     whole = variants.replace('set = { K = "1" }', 'set = { K = "1" }\nbefore = ["empty"]')
-    assert parse_profile(base + "[study]\n" + whole, "x", "x.toml").study
+    for after in ("", 'after = ["empty"]\n'):
+        study = parse_profile(base + "[study]\n" + after + whole, "x", "x.toml").study
+        assert study and study.after == ("empty",), "it also activates the original value"

@@ -1,4 +1,4 @@
-"""The restorer of a killed study whose host is unreachable at first."""
+"""The restorer of a killed study: its process, and hosts that are unreachable at first."""
 
 import time
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from cockpit.model.host.samples import HostConfig
-from cockpit.model.knobs import Knob
+from cockpit.model.knobs import Knob, ServerAction
 from cockpit.study import restorer
-from cockpit.study.journal import Journal, write_journal
+from cockpit.study.journal import Journal, read_journal, write_journal
 
 REFUSED = 3
 
@@ -17,14 +17,25 @@ def recordings(folder: Path) -> int:
     return len(list(folder.glob("restored-*")))
 
 
-def test_attempts_share_a_recording_and_log_each_reason_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attempts_restore_each_reachable_host_and_log_each_reason_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    value = tmp_path / "value"
+    value.write_text("7\n")
+    set_here = f'printf "%s\\n" "$1" >{value}'
+    knobs = (
+        Knob(name="K", host="web1", kind="sysctl", key="vm.swappiness"),
+        Knob(name="L", host="here", kind="command", get=f"cat {value}", set=set_here),
+    )
     journal = Journal(
         name="study",
         fingerprint="f",
         target="http://127.0.0.1:9/",
-        hosts=(HostConfig(name="web1", ssh="web1"),),
-        knobs=(Knob(name="K", host="web1", kind="sysctl", key="vm.swappiness"),),
-        originals={"K": "60"},
+        hosts=(HostConfig(name="web1", ssh="web1"), HostConfig(name="here")),
+        knobs=knobs,
+        actions=(ServerAction(name="act", host="here", command=f"echo acted >>{value}"),),
+        originals={"K": "60", "L": "5"},
         touched=True,
         ssh_config=str(tmp_path / "gone"),
     )
@@ -46,3 +57,15 @@ def test_attempts_share_a_recording_and_log_each_reason_once(tmp_path: Path, mon
     assert files == [1] * REFUSED
     [reason] = (tmp_path / restorer.LOG).read_text().splitlines()
     assert "gone" in reason
+    assert value.read_text() == "5\nacted\n", "the other host was restored once"
+    left = read_journal(tmp_path)
+    assert left is not None and (left.knobs, left.actions, left.touched) == (knobs[:1], (), True)
+
+
+async def test_restorer_imports_no_module_of_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cockpit.py").write_text("raise SystemExit(9)")
+    monkeypatch.chdir(tmp_path)
+    process = await restorer.RestorerProcess.start(tmp_path)
+    await process.dismiss()
