@@ -7,6 +7,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -40,7 +41,8 @@ _NAME = 64
 
 
 class DaskLauncher:
-    """The load workers of a session on all machines of a cluster. A context manager that is connected to the scheduler.
+    """The load workers of a session on all machines of a cluster. A context manager that is connected to the scheduler,
+    by tls:// without a scheme.
 
     `generators` are the machines in the order of their names; their carriers log to the `topic`.
     """
@@ -50,7 +52,7 @@ class DaskLauncher:
 
     def __init__(self, scheduler: str, security: Security | None = None, generators: int = 0) -> None:
         """Wait for at least `generators` machines; 0: use the machines that are connected, at least one."""
-        self._scheduler = scheduler
+        self._scheduler = scheduler if "://" in scheduler else f"tls://{scheduler}"
         self._security = security
         self._minimum = max(1, generators)
         self.topic = f"cockpit-{uuid.uuid4().hex}"
@@ -136,10 +138,9 @@ class DaskLauncher:
         from distributed import Client
         from distributed.security import Security
 
-        if self._scheduler.startswith("tcp://") and not self._scheduler.startswith(("tcp://127.", "tcp://localhost:")):
-            raise HostError("tcp:// is not encrypted; use tls://", subject=self._scheduler)
+        encrypted = _is_encrypted(self._scheduler)
         security = self._security or Security()
-        if self._scheduler.startswith("tls://") and not security.tls_client_cert:
+        if encrypted and not security.tls_client_cert:
             problem = "tls:// needs certificates; set them in Dask's configuration under distributed.comm.tls"
             raise HostError(problem, subject=self._scheduler)
         self.client = Client(self._scheduler, asynchronous=True, security=security, timeout=_CONNECT)
@@ -234,6 +235,28 @@ def _pinned(share: Assignment, at: int) -> Assignment:
 
 def _workers_of(machine: RemoteGenerator, workers: Sequence[RemoteWorker]) -> list[RemoteWorker]:
     return [worker for worker in workers if worker.machine is machine]
+
+
+def _is_encrypted(scheduler: str) -> bool:
+    """Return whether connections to the scheduler are encrypted. Raises HostError if they leave this machine without
+    that, or for an invalid address."""
+    from distributed.comm.addressing import parse_address, parse_host_port
+
+    try:
+        scheme, place = parse_address(scheduler)
+        host = str(parse_host_port(place, 0)[0])
+    except ValueError:
+        raise HostError("no address of a scheduler; write tls://HOST:PORT", subject=scheduler) from None
+    if scheme != "tls" and not (scheme == "tcp" and _is_loopback(host)):
+        raise HostError(f"{sanitize(scheme, 20)}:// is not encrypted; use tls://", subject=scheduler)
+    return scheme == "tls"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _reason(error: BaseException) -> str:

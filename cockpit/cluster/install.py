@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from shlex import quote
 
 import cockpit
 from cockpit import DISTRIBUTION
@@ -32,7 +33,8 @@ rm -rf "$venv"
 trap 'rm -rf "$venv"' EXIT
 python3 -m venv "$venv" >&2
 cat >"$venv/@WHEEL@"
-"$venv/bin/python" -I -m pip --quiet --disable-pip-version-check install "$venv/@WHEEL@[cluster]" >&2
+printf '%s\n' @PINNED@ >"$venv/constraints"
+"$venv/bin/python" -I -m pip --quiet --disable-pip-version-check install -c "$venv/constraints" "$venv/@WHEEL@[cluster]" >&2
 trap - EXIT
 """
 
@@ -67,7 +69,10 @@ async def install(config: GeneratorConfig, ssh_config: Path | None) -> None:
 
 async def _install(shell: Shell, name: str) -> None:
     file, content = wheel()
-    done = await shell.run(_INSTALL.replace("@WHEEL@", file), input=content, timeout=_TIMEOUT)
+    # Dask of another version cannot work with this one.
+    pinned = " ".join(quote(f"{package}=={metadata.version(package)}") for package in ("dask", "distributed"))
+    program = _INSTALL.replace("@WHEEL@", file).replace("@PINNED@", pinned)
+    done = await shell.run(program, input=content, timeout=_TIMEOUT)
     if done.exit_status:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no output"]
         raise HostError(f"the installation failed: {sanitize(lines[-1], 300)}", subject=name)

@@ -190,10 +190,14 @@ def _decoded(line: bytes, answer: type[_Answer], config: GeneratorConfig, channe
 
 
 def _check(offer: GeneratorVersions, config: GeneratorConfig) -> None:
-    """Raises NotInstalled for versions that cannot work together."""
-    here = (__version__, f"{sys.version_info[0]}.{sys.version_info[1]}", version("distributed"))
-    there = (offer.version, ".".join(offer.python.split(".")[:2]), offer.dask)
-    for name, mine, other in zip(("cockpit", "Python", "Dask"), here, there, strict=True):
+    """Raises NotInstalled for versions that cannot work together, HostError for another Python."""
+    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    there = sanitize(".".join(offer.python.split(".")[:2]), 40)
+    if here != there:
+        problem = f"Python {there} there, {here} here; name a Python {here} with cockpit by `python` of its [[generator]]"
+        raise HostError(problem, subject=config.name)
+    dask = version("distributed")
+    for name, mine, other in (("cockpit", __version__, offer.version), ("Dask", dask, offer.dask)):
         if mine != other:
             theirs = sanitize(other, 40)
             raise NotInstalled(f"{name} {theirs} there, {mine} here; install the same version", subject=config.name)

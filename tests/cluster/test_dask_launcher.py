@@ -296,6 +296,9 @@ async def test_wheel_is_installed_into_own_environment(sshd: Sshd, tmp_path: Pat
     name, _ = wheel()
     installed = state / "webcockpit" / "venv" / name
     assert (tmp_path / "arguments").read_text().split()[-1] == f"{installed}[cluster]"
+    constraints = installed.with_name("constraints")
+    assert f"-c {constraints} " in (tmp_path / "arguments").read_text()
+    assert f"distributed=={version('distributed')}" in constraints.read_text().splitlines()
     with zipfile.ZipFile(installed) as archive:
         names = set(archive.namelist())
     assert {"cockpit/cluster/program.py", f"webcockpit-{__version__}.dist-info/METADATA"} <= names
@@ -309,7 +312,7 @@ async def test_wheel_is_installed_into_own_environment(sshd: Sshd, tmp_path: Pat
     ("other", "message"),
     [
         ({"version": "9.9\x1b[2J"}, r"gen[12]: cockpit 9\.9·\[2J there, .* here; install the same version"),
-        ({"python": "2.7.1"}, r"gen[12]: Python 2\.7 there, 3\.\d+ here; install the same version"),
+        ({"python": "2.7.1", "version": "9.9"}, r"gen[12]: Python 2\.7 there, 3\.\d+ here; name a Python 3"),
         ({"dask": "1.0"}, r"gen[12]: Dask 1\.0 there, .* here; install the same version"),
         ({"dask": 5}, r"gen[12].*does not start.*install cockpit"),
         ({}, "AllowTcpForwarding"),
@@ -331,9 +334,14 @@ async def test_unusable_generator_is_reported(
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\necho {shlex.quote(offer)}\nread -r order\n")
     program.chmod(0o755)
-    with pytest.raises(NotInstalled if other else HostError, match=message):
+    # An installation there does not change Python.
+    with pytest.raises(HostError, match=message) as refused:
         async with cluster_over_ssh(generators(python=str(program)), sshd.ssh_config):
             pass
+    assert isinstance(refused.value, NotInstalled) is bool(other and "python" not in other)
+
+
+UNENCRYPTED = ("tcp://192.0.2.1", "tcp://127.0.0.1.example.com", "ws://127.0.0.1", "TCP://192.0.2.1")
 
 
 @pytest.mark.parametrize(
@@ -341,7 +349,10 @@ async def test_unusable_generator_is_reported(
     [
         ("tls://127.0.0.1:1", True, r"cluster tls://127\.0\.0\.1:1"),
         ("tls://127.0.0.1:1", False, r"tls://127\.0\.0\.1:1: tls:// needs certificates"),
-        ("tcp://192.0.2.1:8786", False, "not encrypted"),
+        ("192.0.2.1:8786", False, r"tls://192\.0\.2\.1:8786: tls:// needs certificates"),
+        ("tcp://[::1]:1", False, r"cluster tcp://\[::1\]:1"),
+        *((f"{place}:8786", False, "not encrypted") for place in UNENCRYPTED),
+        ("tcp://:x", False, "no address of a scheduler"),
     ],
 )
 async def test_unusable_scheduler_is_reported(
