@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from cockpit.metrics.results import RunResult
 from cockpit.metrics.values import host_metrics
-from cockpit.model.host.state import HostState
+from cockpit.model.host.rates import cpu_share
 from cockpit.model.knobs import Knob
+from cockpit.model.state import State
 
 # Utilization (%) from which one CPU, and all CPUs of a host, count as busy; available memory (%) that counts as short.
 _CORE_BUSY, _HOST_BUSY, _MEMORY_SHORT = 95.0, 90.0, 10.0
@@ -95,20 +96,27 @@ class Bottleneck(msgspec.Struct, frozen=True):
     knobs: tuple[str, ...] = ()
 
 
-def find_bottlenecks(result: RunResult, hosts: Mapping[str, HostState], knobs: Sequence[Knob]) -> list[Bottleneck]:
-    """Return the bottlenecks of a run, at least one (NOTHING). `hosts`: their state at the end of the run."""
+def find_bottlenecks(result: RunResult, during: Sequence[State], knobs: Sequence[Knob]) -> list[Bottleneck]:
+    """Return the bottlenecks of a run, at least one (NOTHING). `during`: states during the run, the first and the last
+    of which bound the use of each CPU."""
     bottlenecks = [Bottleneck(*each) for each in _of_generator(result)]
     for name, window in result.hosts.items():
         metrics = host_metrics(window, result.seconds)
-        host = hosts.get(name)
-        cores = [100 - core.idle - core.iowait for core in (host.cores if host else ()) if core is not None]
-        bottlenecks += [Bottleneck(limit, name, words) for limit, words in host_bottlenecks(metrics, cores)]
+        found = host_bottlenecks(metrics, _core_use(during, name))
+        bottlenecks += [Bottleneck(limit, name, words) for limit, words in found]
     bottlenecks = bottlenecks or [
         Bottleneck(BottleneckKind.NOTHING, "", "no queue, CPU, memory or disk is at its limit")
     ]
     order = list(BottleneckKind)
     bottlenecks.sort(key=lambda each: order.index(each.limit))
     return [replace(each, knobs=_affecting(each, knobs)) for each in bottlenecks]
+
+
+def _core_use(during: Sequence[State], host: str) -> list[float]:
+    """Return the use of each CPU of a host (%) between the first and the last of the states."""
+    samples = [known.sample for state in during if (known := state.hosts.get(host)) and known.sample]
+    shares = map(cpu_share, samples[0].reading.cores, samples[-1].reading.cores) if samples else ()
+    return [100 - share.idle - share.iowait for share in shares if share is not None]
 
 
 def suggested_knobs(bottlenecks: Sequence[Bottleneck]) -> tuple[str, ...]:

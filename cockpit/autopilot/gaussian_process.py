@@ -42,16 +42,23 @@ class GaussianProcess:
     """Gaussian process fitted to `values` (n,) at `points` (n, knobs).
 
     `times` (n,): sequence number of each measurement. `tables`: per knob, squared distances between its values.
-    `errors` (n,): known standard errors of the values, beside the fitted noise.
+    `errors` (n,): known standard errors of the values, beside the fitted noise. `centre`: mean of the prior; None: that
+    of the values.
     """
 
     def __init__(
-        self, tables: Sequence[Floats], points: Ints, values: Floats, times: Floats, errors: Floats | None = None
+        self,
+        tables: Sequence[Floats],
+        points: Ints,
+        values: Floats,
+        times: Floats,
+        errors: Floats | None = None,
+        centre: float | None = None,
     ) -> None:
         self._tables = tables
         self._points = points
-        self._centre = float(values.mean())
-        self._scale = max(float(values.std()), _MIN_DEVIATION)
+        self._centre = float(values.mean()) if centre is None else centre
+        self._scale = max(math.sqrt(float(((values - self._centre) ** 2).mean())), _MIN_DEVIATION)
         self._values = (values - self._centre) / self._scale
         self._known_noise = np.zeros(len(values)) if errors is None else (errors / self._scale) ** 2
         self._distances = self._between(points, points)

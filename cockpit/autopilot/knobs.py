@@ -30,18 +30,15 @@ def searched_knob(knob: Knob, requested: str, original: str) -> SearchedKnob:
     """
     if knob.secret:
         raise UsageError(f"{knob.name}: secret values cannot be searched")
-    unit = knob.unit.strip() or _unit(original)
+    unit = _unit(original) if original else knob.unit.strip()
     numbers, others = _parsed_values(knob, requested, original, unit)
     original_number = _number(original, unit)
     if original_number is not None and (not others or original not in others):
-        numbers = sorted({*numbers, original_number})
+        # The original spelling: 65 and 65s may be the same value.
+        numbers[original_number] = original
     elif original not in others:
         others = (*others, original)
-    texts = [f"{_number_text(number)}{unit}" for number in numbers]
-    if original_number is not None and original_number in numbers:
-        # The original spelling: 65 and 65s may be the same value.
-        texts[list(numbers).index(original_number)] = original
-    values = (*texts, *others)
+    values = (*(numbers[number] for number in sorted(numbers)), *others)
     for value in values:
         if value != original and (problem := knob.format_error(value) or knob.value_error(value)):
             raise UsageError(f"{knob.name}={value}: {problem}")
@@ -60,42 +57,48 @@ def _dimension(knob: SearchedKnob) -> Dimension:
     return Dimension(knob.knob, knob.values, (*places, *(None for _ in knob.values[knob.ordered :])))
 
 
-def _parsed_values(knob: Knob, text: str, original: str, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
-    """Return the numbers, and the values without an order."""
+def _parsed_values(knob: Knob, text: str, original: str, unit: str) -> tuple[dict[float, str], tuple[str, ...]]:
+    """Return the numbers with their texts, and the values without an order."""
     if not text:
         return _allowed_values(knob, original, unit)
-    numbers: list[float] = []
+    numbers: dict[float, str] = {}
     others: list[str] = []
-    ranged = False
     for part in filter(None, (part.strip() for part in text.split(","))):
         if match := _RANGE.fullmatch(part):
             low, high = float(match[1]), float(match[2])
             if not low < high:
                 raise UsageError(f"{knob.name}={part}: empty range; write the smaller number first")
-            numbers += levels(low, high)
-            ranged = True
+            numbers |= _levels(low, high, unit)
         else:
             others.append(part)
-    return (numbers, tuple(others)) if ranged else _ordered_values(others, unit)
+    return (numbers, tuple(others)) if numbers else _ordered_values(knob, others, unit)
 
 
-def _ordered_values(values: Sequence[str], unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
-    """Return the values as sorted numbers; as unordered texts if any is not a number or has another unit."""
-    numbers = [_number(value, unit) for value in values]
-    if None in numbers:
-        return (), tuple(values)
-    return sorted({number for number in numbers if number is not None}), ()
+def _levels(low: float, high: float, unit: str) -> dict[float, str]:
+    return {number: f"{_number_text(number)}{unit}" for number in levels(low, high)}
 
 
-def _allowed_values(knob: Knob, original: str, unit: str) -> tuple[Sequence[float], tuple[str, ...]]:
+def _ordered_values(knob: Knob, values: Sequence[str], unit: str) -> tuple[dict[float, str], tuple[str, ...]]:
+    """Return the values as numbers with their texts; as unordered texts if any is not a number or has another unit.
+    A number without a unit gets the unit, unless the profile allows it as it is."""
+    numbers: dict[float, str] = {}
+    for value in values:
+        number = _number(value, unit)
+        if number is None:
+            return {}, tuple(values)
+        numbers[number] = value if value in knob.choices or _unit(value) else f"{value}{unit}"
+    return numbers, ()
+
+
+def _allowed_values(knob: Knob, original: str, unit: str) -> tuple[dict[float, str], tuple[str, ...]]:
     form = knob.known.form if knob.known else None
     choices = knob.choices or (form.choices if form else ())
     if choices:
-        return _ordered_values(choices, unit)
+        return _ordered_values(knob, choices, unit)
     least, most = (form and form.bounds) or (None, None)
     low, high = least if knob.min is None else knob.min, most if knob.max is None else knob.max
     if low is not None and high is not None:
-        return levels(low, high), ()
+        return _levels(low, high, unit), ()
     raise UnknownRange(knob.name, _flag(knob, original, unit))
 
 

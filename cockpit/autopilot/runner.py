@@ -212,6 +212,8 @@ class Autopilot:
                 break
             if not await self._is_approved(point):
                 self._search.exclude(point)
+                # The answer may have been immediate.
+                await asyncio.sleep(0)
                 continue
             purpose: TrialPurpose = "search" if self._search.searching else "spread"
             await self._evaluate(point, "original" if point == self._search.start else purpose)
@@ -289,7 +291,7 @@ class Autopilot:
             else:
                 await self._live.run_once(stop_when=lambda state: self._skipping or breaker(state))
 
-        detail = ""
+        detail, lost = "", False
         try:
             if moved:
                 await self._source.tuning.apply_temporarily(moved, self._seconds + GUARD + _ROLLBACK_DELAY, measure)
@@ -298,8 +300,8 @@ class Autopilot:
         except (ChangeRolledBack, ChangeRefused, ChangeFailed, UnreachableError) as error:
             if isinstance(error, ChangeFailed) and not error.is_loss:
                 raise
-            detail = str(error)
-            if error.is_loss:
+            detail, lost = str(error), error.is_loss
+            if lost:
                 # The lost host rolls back by itself.
                 searched = {knob.knob for knob in self.plan.knobs}
                 hosts = {knob.host for knob in self._source.profile.knobs if knob.name in searched}
@@ -307,9 +309,9 @@ class Autopilot:
         detail = detail or ("skipped" if self._skipping else "")
         measured = self._source.load.runs if self._source.load.runs > run else 0
         result = run_result(self._live.state, measured) if measured else None
-        self._set_up_times.append(
-            max(0.0, self._source.now() - begun - (result.seconds + result.warmup if result else 0.0))
-        )
+        if not lost:
+            loaded = result.seconds + result.warmup if result else 0.0
+            self._set_up_times.append(max(0.0, self._source.now() - begun - loaded))
         if self._until:
             evaluation = capacity_evaluation(result_of(self._live.state, measured), detail)
         else:

@@ -94,8 +94,11 @@ class Search:
         return [measured[at] for at in order if likely[at] >= _FEASIBLE][:number]
 
     def expected_improvement(self) -> float:
-        """Return the expected improvement by the next point, as a share of the objective."""
+        """Return the expected improvement by the next point, as a share of the objective; infinite as long as no
+        measured point meets the constraints."""
         points = self._candidates()
+        if points and not self.best():
+            return math.inf
         return float(self._acquisition(points).max()) if points else 0.0
 
     def predict(self, points: Sequence[SearchPoint]) -> Prediction:
@@ -167,9 +170,11 @@ class _Fit:
         points = np.array([trial.point for trial in trials], dtype=np.int64)
         good = np.array([trial.score is not None for trial in trials])
 
-        def process(values: Sequence[float], mask: Floats, errors: Floats | None = None) -> GaussianProcess:
+        def process(
+            values: Sequence[float], mask: Floats, errors: Floats | None = None, centre: float | None = None
+        ) -> GaussianProcess:
             known = np.asarray(values, dtype=np.float64)
-            return GaussianProcess(space.tables, points[mask], known, times[mask], errors)
+            return GaussianProcess(space.tables, points[mask], known, times[mask], errors, centre)
 
         scores = [trial.score for trial in trials if trial.score is not None]
         errors = np.array([trial.error for trial in trials if trial.score is not None])
@@ -177,7 +182,8 @@ class _Fit:
         margins = [[trial.margins[at] if trial.margins else FAILED for trial in trials] for at in range(constraints)]
         margins.append([LARGEST if is_good else FAILED for is_good in good])
         all_trials = np.ones(len(trials), dtype=bool)
-        self._limits = [process(values, all_trials) for values in margins if min(values) < 0]
+        # Far from all measurements a limit may hold or not, also if it failed everywhere.
+        self._limits = [process(values, all_trials, centre=0.0) for values in margins if min(values) < 0]
 
     @property
     def importance(self) -> Floats:

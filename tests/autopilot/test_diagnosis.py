@@ -9,8 +9,12 @@ from cockpit.autopilot.words import diagnosis_lines, plan_lines, result_line
 from cockpit.metrics.results import RunResult
 from cockpit.model.autopilot import AutopilotBegun, AutopilotEnded, AutopilotState, SearchedKnob, SearchPlan
 from cockpit.model.counts import Counts
+from cockpit.model.events import HostSample
+from cockpit.model.fold.fold import fold_all
+from cockpit.model.host.samples import CpuCounters
 from cockpit.model.knobs import Knob
 from cockpit.model.load.plan import LoadPlan
+from tests.model.hosts import START, UP, result_of, sample
 
 QUIET = {"cpu.idle": 60.0, "memory.total": 8e9, "memory.available": 4e9}
 THROTTLED = {"cgroup.throttled": 60.4}
@@ -51,11 +55,23 @@ def test_no_limit_and_generator_limit() -> None:
     plan = LoadPlan(url="http://a/")
     result = RunResult(run=1, plan=plan, counts=Counts(), seconds=20.0, reason="completed", **none)  # type: ignore[arg-type]
     knobs = [Knob(name="w", host="a", kind="apache", directive="MaxRequestWorkers"), Knob(name="x", host="a", key="x")]
-    [nothing] = find_bottlenecks(result, {}, knobs)
+    [nothing] = find_bottlenecks(result, (), knobs)
     assert (nothing.limit, nothing.knobs) == (BottleneckKind.NOTHING, ("w",))
-    [found] = find_bottlenecks(replace(result, saturated=10.0), {}, knobs)
+    [found] = find_bottlenecks(replace(result, saturated=10.0), (), knobs)
     assert (found.limit, found.knobs, suggested_knobs([found])) == (BottleneckKind.GENERATOR, (), ())
     assert next(iter(diagnosis_lines([nothing]))).endswith("is at its limit) → w")
+
+
+def test_use_of_each_cpu_is_that_of_the_run_not_of_its_end() -> None:
+    def at(t: float, busy: int) -> HostSample:
+        total = round(100 * t)
+        cores = (CpuCounters(busy, 0, 0, total - busy, 0, 0, 0, 0), CpuCounters(0, 0, 0, total, 0, 0, 0, 0))
+        return sample(t, cores=cores, cpu=CpuCounters(busy, 0, 0, 2 * total - busy, 0, 0, 0, 0))
+
+    before, *during, after = (at(t, 100 * min(t, 4)) for t in range(1, 6))
+    states = [fold_all([START, UP, before, *during[:number]]) for number in (0, 3)]
+    [found] = find_bottlenecks(result_of(before, during, after), states, [])
+    assert (found.limit, found.host, found.evidence) == (BottleneckKind.CORE, "web1", "busiest CPU 100%, all CPUs 38%")
 
 
 SEARCHED = (SearchedKnob("KeepAlive", ("On", "Off")),)

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from cockpit.autopilot.knobs import searched_knob
 from cockpit.autopilot.runner import Autopilot
 from cockpit.autopilot.words import result_line, trial_line
 from cockpit.cli.commands.autopilot import within_budget
-from cockpit.model.errors import TargetError, UsageError
+from cockpit.model.errors import HostError, TargetError, UsageError
 from cockpit.model.knobs import Knob
 from tests.autopilot.searches import BEFORE, ended, knob, live, plan, run_search, unstarted
 from tests.data import data_of
@@ -122,6 +123,49 @@ async def test_search_fails_if_original_settings_cannot_be_measured(tmp_path: Pa
 def test_knob_values(tmp_path: Path, requested: str, original: str, values: list[str], ordered: int) -> None:
     found = searched_knob(knob(tmp_path), requested, original)
     assert (found.values, found.ordered) == (tuple(values), ordered)
+
+
+@pytest.mark.parametrize(("allowed", "unit", "original", "values"), DATA["allowed_values"])
+def test_allowed_values_are_tried_as_written(
+    tmp_path: Path, allowed: list[str], unit: str, original: str, values: list[str]
+) -> None:
+    assert searched_knob(knob(tmp_path, values=tuple(allowed), unit=unit), "", original).values == tuple(values)
+
+
+def test_unit_of_a_range_is_that_of_the_original(tmp_path: Path) -> None:
+    connections = knob(tmp_path, min=100, max=102, unit="connections")
+    assert searched_knob(connections, "", "100").values == ("100", "101", "102")
+
+
+async def test_search_lets_other_tasks_run_while_values_are_refused(tmp_path: Path) -> None:
+    ticks = 0
+    asked: list[int] = []
+
+    async def count() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0)
+
+    async def refuse(_: object) -> bool:
+        asked.append(ticks)
+        return False
+
+    async with live(tmp_path) as session:
+        counting = asyncio.create_task(count())
+        await Autopilot(session, plan(tmp_path, levels="1..8"), {"Level": "5"}, refuse).run()
+        counting.cancel()
+    assert len(asked) > 4 and len(set(asked)) == len(asked)
+
+
+async def test_wait_for_a_lost_host_is_no_set_up_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with live(tmp_path) as session:
+        pilot = Autopilot(session, plan(tmp_path), {"Level": "5"})
+        monkeypatch.setattr(session.tuning, "apply_temporarily", AsyncMock(side_effect=HostError("was lost")))
+        assert await pilot._evaluate((0,), "spread") == "failed"
+        assert pilot._set_up_times == []
+        await pilot._evaluate(pilot._search.start, "original")
+        assert len(pilot._set_up_times) == 1
 
 
 def test_values_that_the_server_accepts_are_the_range() -> None:

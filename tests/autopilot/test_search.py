@@ -82,6 +82,18 @@ def test_failed_settings_are_not_repeated_and_similar_avoided() -> None:
     assert best[0] == 7 and best[1] != 2
 
 
+def test_search_goes_far_as_long_as_every_point_fails_a_limit() -> None:
+    values = tuple(map(str, range(12)))
+    space = space_of([SearchedKnob("a", values, 12), SearchedKnob("b", values, 12)])
+    search = Search(space, (2, 2), 1, seed=1)
+    while not search.best() and len(search.trials) < 12:
+        assert search.expected_improvement() == math.inf
+        point = search.ask()
+        assert point is not None
+        search.tell(Trial(point, 1.0, (LARGEST if min(point) >= 9 else FAILED,)))
+    assert min(search.best()[0]) >= 9, [trial.point for trial in search.trials]
+
+
 def test_start_is_measured_first_and_periodically() -> None:
     search = Search(SPACE, (3, 0), 0, seed=1)
     asked = []

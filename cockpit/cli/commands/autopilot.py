@@ -60,10 +60,18 @@ def autopilot(options: Namespace) -> int:
         raise UsageError(
             f"{profile.name}: a search needs a constant load; remove load levels, ramps and paths used only once"
         )
+    if profile.plan.variants:
+        raise UsageError(f"{profile.name}: a search needs one target; remove the [[variant]] blocks")
+    if options.ask and not (_has_screen(options) or can_ask()):
+        raise UsageError("--ask: nobody can be asked here; use a terminal, or leave out --ask")
     require_trust(profile, options.profile, accepted=options.trust)
     profile = at_address(profile, options.ssh_config)
     with Secrets(profile).redact_errors():
         return asyncio.run((_diagnose if options.diagnose else _search)(options, profile, knobs))
+
+
+def _has_screen(options: Namespace) -> bool:
+    return not options.no_tui and not options.json and on_terminal()
 
 
 def _check_capacity(profile: Profile, options: Namespace) -> None:
@@ -81,7 +89,7 @@ def _knobs(profile: Profile, options: Namespace) -> dict[str, str]:
     known = {knob.name: knob for knob in profile.knobs}
     requested = dict(_split(text) for text in options.knob) or dict.fromkeys(known, "")
     if not requested:
-        raise ProfileError(f"{profile.name}: no knobs to search; write a profile with knobs: cockpit new URL")
+        raise ProfileError(f"{profile.name}: no knobs to search; write a profile with knobs: cockpit new URL --host HOST")
     for name in requested:
         if name not in known:
             raise UsageError(f"unknown knob {name!r}; the profile has: {', '.join(known)}")
@@ -160,17 +168,25 @@ async def _diagnose(options: Namespace, profile: Profile, knobs: Mapping[str, st
 async def _find_bottlenecks(live: LiveSession, seconds: float, knobs: Container[str]) -> list[Bottleneck]:
     profile = live.source.profile
     live.source.load.plan = replace(profile.plan, requests=None, duration=seconds, warmup=float(GUARD))
-    state = await live.run_once()
+    during: list[State] = []
+
+    def keep_ends(state: State) -> bool:
+        """Keep the first and the newest state of the counted time; never stop the run."""
+        if state.running is not None and state.segment is not None and not state.segment.warmup:
+            during[1:] = [state]
+        return False
+
+    state = await live.run_once(stop_when=keep_ends)
     result = run_result(state, state.runs)
     if result is None:
         raise TargetError("the run did not start", subject=profile.plan.url)
-    return find_bottlenecks(result, state.hosts, [knob for knob in profile.knobs if knob.name in knobs])
+    return find_bottlenecks(result, during, [knob for knob in profile.knobs if knob.name in knobs])
 
 
 async def _search(options: Namespace, profile: Profile, requested: Mapping[str, str]) -> int:
     async with launcher_of(profile, options.ssh_config) as launcher:
         recorder = RecordingTarget(options.record, in_library=True).recorder(profile.name)
-        screen = not options.no_tui and not options.json and on_terminal()
+        screen = _has_screen(options)
         questions = PromptQueue() if screen else None
         live = LiveSession(profile, recorder, ssh_config=options.ssh_config, launcher=launcher, questions=questions)
 
@@ -255,8 +271,7 @@ class _AtTerminal(NamedTuple):
         """Do nothing: only the screen can pause a search."""
 
     async def approve(self, values: Mapping[str, str]) -> bool:
-        """Ask on the terminal; return False without one."""
-        return can_ask() and await is_confirmed(f"try {values_words(values)}?")
+        return await is_confirmed(f"try {values_words(values)}?")
 
     async def keep(self, result: SearchResult) -> bool:
         return self.apply
