@@ -182,8 +182,12 @@ class _Fit:
         margins = [[trial.margins[at] if trial.margins else FAILED for trial in trials] for at in range(constraints)]
         margins.append([LARGEST if is_good else FAILED for is_good in good])
         all_trials = np.ones(len(trials), dtype=bool)
-        # Far from all measurements a limit may hold or not, also if it failed everywhere.
-        self._limits = [process(values, all_trials, centre=0.0) for values in margins if min(values) < 0]
+        # A limit that failed everywhere may still hold far from all measurements.
+        self._limits = [
+            process(values, all_trials, centre=0.0 if max(values) < 0 else None)
+            for values in margins
+            if min(values) < 0
+        ]
 
     @property
     def importance(self) -> Floats:

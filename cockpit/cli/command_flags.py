@@ -36,6 +36,7 @@ _PROBE = (
     Flag("--target", str, "check the server with this URL instead of the profile's", "URL", dest="url"),
     Flag("--no-probe", True, "send no requests to check the server before and after the change"),
 )
+_TUNED_HOST = Flag("--host", str, "host with the change if PROFILE is a URL; may be repeated", "HOST", many=True)
 _LOGS = (
     Flag("--log", str, "access log on each host (default: by profile or configuration)", "FILE"),
     Flag("--log-format", str, "LogFormat or log_format of the server, or a name (default: recognized)", "FORMAT"),
@@ -297,8 +298,10 @@ _FLAGS: dict[str, FlagTable | Callable[[], FlagTable]] = {
     ),
     "tune undo": (
         Flag("change", str, "name from `history` (default: the newest applied change)", nargs="?"),
+        _TUNED_HOST,
         *_PROBE,
     ),
+    "tune history": (_TUNED_HOST,),
     "tune rounds": (
         Flag("names", str, "knobs and new values", "NAME=VALUE", nargs="+"),
         Flag("--rounds", positive, "maximum number of rounds, 4 to 50", default="12"),

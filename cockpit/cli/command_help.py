@@ -165,7 +165,8 @@ formats, detected by the content: ab -g, hey -o csv, oha --output-format csv,
   cockpit tune spare-servers set MaxSpareServers=30 --confirm-within 60s""",
     "tune undo": """Undo the newest applied change, or the named one; repeat it to return to the original values.
   cockpit tune spare-servers undo
-  cockpit tune spare-servers undo 3f2a9c1e""",
+  cockpit tune spare-servers undo 3f2a9c1e
+  cockpit tune http://web1/ undo 3f2a9c1e --host web1   # no profile""",
     "tune history": """List the changes on the profile's hosts, newest first: name, time, values, state.
   cockpit tune spare-servers history
   cockpit tune spare-servers history --json""",

@@ -13,9 +13,10 @@ from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 
 
-async def with_durations(remote: Remote, host: str, server: LoggingServer) -> LoggingServer:
+async def with_durations(remote: Remote, host: str, server: LoggingServer, undo: str) -> LoggingServer:
     """Offer the change that adds durations to the log of a server; return the server with its log afterwards. Without a
-    terminal nothing is offered. Raises ChangeRolledBack, ChangeFailed, HostError."""
+    terminal nothing is offered. `undo`: a command that undoes the change whose name follows. Raises ChangeRolledBack,
+    ChangeFailed, HostError."""
     if server.change is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return server
     tuner, values = Tuner(), server.change.values
@@ -32,7 +33,7 @@ async def with_durations(remote: Remote, host: str, server: LoggingServer) -> Lo
     if await typed_line() not in ("y", "yes"):
         return server
     applied = await tuner.apply(remote, host, values)
-    _print(f"{host}: durations are logged; to undo it: cockpit tune PROFILE undo {name_of(applied.change)}")
+    _print(f"{host}: durations are logged; to undo it: {undo} {name_of(applied.change)}")
     return server._replace(log=server.change.log, change=None)
 
 

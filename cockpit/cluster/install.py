@@ -34,7 +34,8 @@ trap 'rm -rf "$venv"' EXIT
 python3 -m venv "$venv" >&2
 cat >"$venv/@WHEEL@"
 printf '%s\n' @PINNED@ >"$venv/constraints"
-"$venv/bin/python" -I -m pip --quiet --disable-pip-version-check install -c "$venv/constraints" "$venv/@WHEEL@[cluster]" >&2
+pip() { "$venv/bin/python" -I -m pip --quiet --disable-pip-version-check "$@"; }
+pip install -c "$venv/constraints" "$venv/@WHEEL@[cluster]" >&2
 trap - EXIT
 """
 

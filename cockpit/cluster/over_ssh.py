@@ -194,7 +194,9 @@ def _check(offer: GeneratorVersions, config: GeneratorConfig) -> None:
     here = f"{sys.version_info[0]}.{sys.version_info[1]}"
     there = sanitize(".".join(offer.python.split(".")[:2]), 40)
     if here != there:
-        problem = f"Python {there} there, {here} here; name a Python {here} with cockpit by `python` of its [[generator]]"
+        problem = (
+            f"Python {there} there, {here} here; name a Python {here} with cockpit by `python` of its [[generator]]"
+        )
         raise HostError(problem, subject=config.name)
     dask = version("distributed")
     for name, mine, other in (("cockpit", __version__, offer.version), ("Dask", dask, offer.dask)):

@@ -110,9 +110,14 @@ class LiveSession:
         """Wait until these hosts are connected. Raises HostError, UsageError if a host cannot be reached."""
         await self._hosts(names, lambda state, name: state.hosts[name].condition in CONNECTED)
 
-    async def knobs_read(self) -> None:
-        """Wait until every knob has been read, or failed to be read."""
-        await self.session.until(lambda state: all(knob.known or knob.detail for knob in state.knobs.values()))
+    async def knobs_read(self, host: str = "") -> None:
+        """Wait until every knob of the host ("": of all hosts) has been read, or failed to be read."""
+
+        def read(state: State) -> bool:
+            knobs = (each for each in state.knobs.values() if host in ("", each.knob.host))
+            return all(each.known or each.detail for each in knobs)
+
+        await self.session.until(read)
 
     async def hosts_read(self) -> None:
         """Wait for a reading of every host. Raises HostError, UsageError if a host cannot be reached."""

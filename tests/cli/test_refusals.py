@@ -49,7 +49,12 @@ KNOBS = "".join(
 )
 def test_usage_error_is_one_line_with_exit_code_2(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     plain = f'[target]\nurl = "{NOWHERE}"\n'
-    profiles = {"PLAIN": plain, "KNOBS": KNOBS, "GUARD": f'guard = ["errros < 2%"]\n{plain}', "DUET": KNOBS + DATA["duet"]}
+    profiles = {
+        "PLAIN": plain,
+        "KNOBS": KNOBS,
+        "GUARD": f'guard = ["errros < 2%"]\n{plain}',
+        "DUET": KNOBS + DATA["duet"],
+    }
     words = []
     for word in arguments:
         words.append(str(tmp_path / f"{word.lower()}.toml") if word in profiles else word)

@@ -1,6 +1,7 @@
 """`cockpit tune`: history, undo by name, inactive values."""
 
 import json
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from cockpit.cli.arguments import make_parser
+from cockpit.cli.commands.watch import _undo_command
 from tests.cli.conftest import in_process, keyvalue
 from tests.data import data_of
 
@@ -105,6 +107,31 @@ def test_undo_by_change_name(tuned: TunedHost) -> None:
     assert tuned.states() == ["applied", "applied", "undone", "undone", "applied"]
     assert "unknown change 'nowhere'" in tuned.run("undo", "nowhere", code=2).stderr
     assert "unrecognized arguments: b" in tuned.run("undo", "a", "b", code=2).stderr
+
+
+def test_unreachable_host_keeps_others_in_history_and_undo(tuned: TunedHost, tmp_path: Path) -> None:
+    name = tuned.set("Level=2")
+    gone = f'[[host]]\nname = "gone"\nvia = "{tmp_path}/none"\n'
+    tuned.profile.write_text(tuned.profile.read_text() + gone + keyvalue("Gone", "/gone", host="gone"))
+    listed = tuned.run("history")
+    assert listed.stdout.startswith(name) and "cockpit: gone: " in listed.stderr
+    assert "the newest change may be on gone; name the change" in tuned.run("undo", code=5).stderr
+    tuned.run("undo", name)
+    assert tuned.files == (LEVEL, MODE)
+    tuned.profile.write_text(DATA["profile"].replace('name = "web1"', f'name = "web1"\nvia = "{tmp_path}/none"'))
+    assert tuned.run("history", code=3).stderr.startswith("cockpit: web1: ")
+
+
+def test_change_is_undone_by_url_and_host_without_a_profile(tuned: TunedHost) -> None:
+    """As `cockpit watch URL` prints it, whose knobs are in no profile."""
+    name = tuned.set("Level=2")
+    options = make_parser().parse_args(["watch", "http://127.0.0.1:9/", "--host", "."])
+    command, *words = shlex.split(_undo_command(options))
+    assert command == "cockpit"
+    assert "no host; add --host" in in_process("tune", "http://127.0.0.1:9/", "history").stderr
+    done = in_process(*words, name, "--no-probe")
+    assert done.returncode == 0 and f"{name} undone" in done.stderr, done.stderr
+    assert tuned.files == (LEVEL, MODE)
 
 
 def test_older_change_of_same_knob_cannot_be_undone_first(tuned: TunedHost) -> None:

@@ -144,9 +144,9 @@ async def test_watch_asks_before_it_changes_a_log(kind: str, tmp_path: Path, mon
     with site(kind) as (master, port), terminal(monkeypatch) as typed:
         before, server = files_of(master), await logged(port)
         typed.write("\n")
-        assert await with_durations(SHELL, "here", server) == server and files_of(master) == before
+        assert await with_durations(SHELL, "here", server, "undo") == server and files_of(master) == before
         typed.write("y\n")
-        changed = await with_durations(SHELL, "here", server)
+        changed = await with_durations(SHELL, "here", server, "undo")
         assert changed.change is None and changed.log == (await logged(port)).log != server.log
         added = {"apache": " %D", "nginx": " $request_time", "haproxy": "option httplog"}[kind]
         assert added in "".join(data.decode() for data in files_of(master).values())

@@ -89,7 +89,9 @@ def _knobs(profile: Profile, options: Namespace) -> dict[str, str]:
     known = {knob.name: knob for knob in profile.knobs}
     requested = dict(_split(text) for text in options.knob) or dict.fromkeys(known, "")
     if not requested:
-        raise ProfileError(f"{profile.name}: no knobs to search; write a profile with knobs: cockpit new URL --host HOST")
+        raise ProfileError(
+            f"{profile.name}: no knobs to search; write a profile with knobs: cockpit new URL --host HOST"
+        )
     for name in requested:
         if name not in known:
             raise UsageError(f"unknown knob {name!r}; the profile has: {', '.join(known)}")

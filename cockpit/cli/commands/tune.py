@@ -47,6 +47,7 @@ from cockpit.report.verdicts import verdict_blocks, verdict_json
 from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import Listener
 from cockpit.session.tuning import FinalSide, RoundsResult, check_rounds
+from cockpit.setup.profile_draft import hosts_named
 from cockpit.tuning import history
 from cockpit.tuning.applied import AppliedChange, HistoryEntry, HistoryState
 
@@ -71,6 +72,10 @@ def _profile(options: Namespace) -> Profile:
     if url := getattr(options, "url", None):
         with errors_name_flags({"target.url": "--target"}):
             profile = replace(profile, plan=replace(profile.plan, url=checked_url(url)))
+    if not profile.hosts and options.action in ("undo", "history"):
+        profile = replace(profile, hosts=tuple(hosts_named(options.host)))
+        if not profile.hosts:
+            raise UsageError(f"tune {options.action}: no host; add --host, or name a profile with hosts")
     return at_address(profile, options.ssh_config)
 
 
@@ -81,14 +86,18 @@ async def _live(
     knobs: Sequence[Knob],
     actions: Sequence[ServerAction] = (),
     *,
+    every_host: bool = False,
     record: bool = False,
     listen: Listener | None = None,
 ) -> AsyncIterator[LiveSession]:
     """Yield a session with the hosts of these knobs and actions. With `record` its changes are recorded in the library.
+    With `every_host` it has all hosts of the profile, and does not wait for them.
 
     Raises HostError, UsageError if a host cannot be reached.
     """
     hosts = {knob.host for knob in knobs} | {action.host for action in actions}
+    if every_host:
+        hosts = {host.name for host in profile.hosts}
     part = replace(
         profile,
         hosts=tuple(replace(host, tail=(), status=()) for host in profile.hosts if host.name in hosts),
@@ -101,7 +110,7 @@ async def _live(
     with Secrets(profile).redact_errors():
         try:
             async with live:
-                await live.hosts_up(hosts)
+                await live.hosts_up(() if every_host else hosts)
                 yield live
         finally:
             close_recording(recorder, live.state)
@@ -152,10 +161,14 @@ async def _set(options: Namespace, profile: Profile) -> None:
 async def _undo(options: Namespace, profile: Profile) -> None:
     """Undo the named change, else an interrupted change, else the newest applied change."""
     progress = ChangeProgress(profile.knobs, as_json=options.json)
-    async with _live(profile, options, profile.knobs, record=True, listen=progress.feed) as live:
-        histories = await _histories(live, profile)
+    async with _live(profile, options, profile.knobs, every_host=True, record=True, listen=progress.feed) as live:
+        histories, unread = await _histories(live)
         if options.change:
             host, past = history.find_change(_newest_first(histories), options.change)
+        elif unread:
+            raise ChangeRefused(
+                f"the newest change may be on {', '.join(unread)}; name the change: tune PROFILE history"
+            )
         else:
             host, past = _next_to_undo(histories)
         if past.state == HistoryState.INTERRUPTED:
@@ -165,7 +178,7 @@ async def _undo(options: Namespace, profile: Profile) -> None:
                 emit(f"{host}: {past.name} was interrupted and is rolled back")
         else:
             history.check_newer(histories[host], past)
-            await live.knobs_read()
+            await live.knobs_read(host)
             rows = progress.rows(await _await_outcomes(live, [await await_change(live.tuning.undo_past(host, past))]))
             if not options.json:
                 print(f"{host}: {past.name} undone; repeat the command to undo the change before it", file=sys.stderr)
@@ -183,13 +196,28 @@ def _next_to_undo(histories: Mapping[str, Sequence[HistoryEntry]]) -> tuple[str,
     candidates = [(host, past) for host, each in histories.items() if (past := history.next_to_undo(each))]
     if not candidates:
         hosts = ", ".join(histories)
-        raise ChangeRefused(f"nothing to undo: this user has no applied change on {hosts or 'a host with knobs'}")
+        raise ChangeRefused(f"nothing to undo: this user has no applied change on {hosts}")
     return max(candidates, key=lambda each: (each[1].state == HistoryState.INTERRUPTED, each[1].facts.when))
 
 
-async def _histories(live: LiveSession, profile: Profile) -> dict[str, list[HistoryEntry]]:
-    hosts = dict.fromkeys(knob.host for knob in profile.knobs)
-    return {host: await live.tuning.history(host) for host in hosts}
+async def _histories(live: LiveSession) -> tuple[dict[str, list[HistoryEntry]], list[str]]:
+    """Return the histories by host, and the tuned hosts without one. Warn of each host whose history cannot be read;
+    raise its HostError, UsageError, ChangeRefused if there is no other."""
+    histories: dict[str, list[HistoryEntry]] = {}
+    errors: dict[str, CockpitError] = {}
+    for host in live.profile.hosts:
+        try:
+            with Secrets(live.profile).redact_errors():
+                await live.hosts_up((host.name,))
+                histories[host.name] = await live.tuning.history(host.name)
+        except CockpitError as error:
+            errors[host.name] = error
+    if not histories:
+        raise next(iter(errors.values()))
+    for error in errors.values():
+        print(f"cockpit: {sanitize(str(error), 400)}; its changes are not listed", file=sys.stderr)
+    tuned = {knob.host for knob in live.profile.knobs} or errors.keys()
+    return histories, [host for host in errors if host in tuned]
 
 
 def _newest_first(histories: Mapping[str, Sequence[HistoryEntry]]) -> list[tuple[str, HistoryEntry]]:
@@ -198,8 +226,9 @@ def _newest_first(histories: Mapping[str, Sequence[HistoryEntry]]) -> list[tuple
 
 
 async def _history(options: Namespace, profile: Profile) -> None:
-    async with _live(profile, options, profile.knobs) as live:
-        past = _newest_first(await _histories(live, profile))
+    async with _live(profile, options, (), every_host=True) as live:
+        histories, _ = await _histories(live)
+    past = _newest_first(histories)
     if options.json:
         emit(to_json([past_change_json(host, change) for host, change in past]))
     elif not past:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -84,7 +85,9 @@ def _logs(
     if named:
         return [(_checked(replace(log, format=options.log_format or log.format)), None) for log in named]
     logs, changeable = [], offer and not is_headless(options)
-    for host, server in asyncio.run(_configured_logs(hosts, url, options.ssh_config, offer)):
+    for host, server in asyncio.run(
+        _configured_logs(hosts, url, options.ssh_config, _undo_command(options) if offer else "")
+    ):
         log = counted_log(host, server, changeable)
         log = replace(log, format=options.log_format or log.format)
         logs.append((_checked(log), server.change if changeable and not options.log_format else None))
@@ -107,10 +110,18 @@ def _checked(log: AccessLog) -> AccessLog:
     return log
 
 
+def _undo_command(options: Namespace) -> str:
+    """Return the command that undoes a change on the hosts of the target, without the name of the change."""
+    ssh_config = ("--ssh-config", str(options.ssh_config)) if options.ssh_config else ()
+    hosts = (word for host in options.host for word in ("--host", host))
+    return shlex.join(("cockpit", "tune", *ssh_config, options.target, "undo", *hosts))
+
+
 async def _configured_logs(
-    hosts: Sequence[HostConfig], url: str, ssh_config: Path | None, offer: bool
+    hosts: Sequence[HostConfig], url: str, ssh_config: Path | None, undo: str
 ) -> list[tuple[str, LoggingServer]]:
-    """Return the logs in the configurations of the hosts' servers, and print them. Raises HostError, UsageError."""
+    """Return the logs in the configurations of the hosts' servers, and print them. `undo`: the command that undoes a
+    change; "": none is offered. Raises HostError, UsageError."""
     logs = []
     for host in hosts:
         shell = await open_shell(host, ssh_config)
@@ -118,8 +129,8 @@ async def _configured_logs(
             here = is_on_host(url, host, ssh_config)
             remote = privileged(host, shell)
             server = await find_access_log(remote, host.name, url, here)
-            if server is not None and offer:
-                server = await with_durations(remote, host.name, server)
+            if server is not None and undo:
+                server = await with_durations(remote, host.name, server, undo)
         finally:
             await shell.close()
         if server is not None:
