@@ -26,11 +26,10 @@ async def launcher_of(profile: Profile, ssh_config: Path | None) -> AsyncIterato
 
     Everything started is stopped at the end of the block. Raises ExtraRequired, HostError.
     """
-    if not profile.generators and not profile.cluster:
+    if not profile.load_elsewhere:
         yield None
         return
-    if find_spec("distributed") is None:
-        raise ExtraRequired("load from other machines", "Dask", "cluster")
+    _require_dask()
     from cockpit.cluster.dask_launcher import DaskLauncher
 
     if profile.cluster:
@@ -42,6 +41,21 @@ async def launcher_of(profile: Profile, ssh_config: Path | None) -> AsyncIterato
     async with AsyncExitStack() as stack:
         cluster = await _start(stack, profile.generators, ssh_config)
         yield await stack.enter_async_context(DaskLauncher(*cluster, generators=len(profile.generators)))
+
+
+def _require_dask() -> None:
+    if find_spec("distributed") is None:
+        raise ExtraRequired("load from other machines", "Dask", "cluster")
+
+
+async def check_generator(config: GeneratorConfig, ssh_config: Path | None) -> None:
+    """Check that the load program of a generator starts, in the versions of this machine. Raises ExtraRequired,
+    HostError, UsageError."""
+    _require_dask()
+    from cockpit.cluster.over_ssh import load_program
+
+    async with load_program(config, ssh_config):
+        pass
 
 
 async def _start(

@@ -87,9 +87,9 @@ async def _local_scheduler(certificate: Certificate) -> AsyncIterator[int]:
 
 
 @asynccontextmanager
-async def _generator(
-    config: GeneratorConfig, certificate: Certificate, scheduler: int, ssh_config: Path | None
-) -> AsyncIterator[None]:
+async def load_program(config: GeneratorConfig, ssh_config: Path | None) -> AsyncIterator[tuple[Shell, Channel]]:
+    """Yield the connection to a generator and its load program, which has the versions of this machine. Raises
+    HostError, UsageError."""
     shell = await open_shell(HostConfig.of_generator(config), ssh_config)
     try:
         python = config.python or (sys.executable if config.ssh == "." else "")
@@ -97,22 +97,30 @@ async def _generator(
         try:
             offer = _decoded(await _within(channel.readline(), config.name), GeneratorVersions, config, channel)
             _check(offer, config)
-            back = await shell.forward_back(scheduler)
-            listening: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-            async with _forwarded(shell, listening) as contact:
-                order = GeneratorOrder(
-                    name=config.name,
-                    certificate=certificate,
-                    scheduler=f"tls://127.0.0.1:{back}",
-                    contact=f"tls://127.0.0.1:{contact}",
-                )
-                await channel.write(msgspec.json.encode(order) + b"\n")
-                listening.set_result(_started(await _within(channel.readline(), config.name), config.name))
-                yield
+            yield shell, channel
         finally:
             await _end(channel)
     finally:
         await shell.close()
+
+
+@asynccontextmanager
+async def _generator(
+    config: GeneratorConfig, certificate: Certificate, scheduler: int, ssh_config: Path | None
+) -> AsyncIterator[None]:
+    async with load_program(config, ssh_config) as (shell, channel):
+        back = await shell.forward_back(scheduler)
+        listening: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        async with _forwarded(shell, listening) as contact:
+            order = GeneratorOrder(
+                name=config.name,
+                certificate=certificate,
+                scheduler=f"tls://127.0.0.1:{back}",
+                contact=f"tls://127.0.0.1:{contact}",
+            )
+            await channel.write(msgspec.json.encode(order) + b"\n")
+            listening.set_result(_started(await _within(channel.readline(), config.name), config.name))
+            yield
 
 
 async def _end(channel: Channel) -> None:

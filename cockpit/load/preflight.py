@@ -122,7 +122,9 @@ async def preflight(plan: LoadPlan, capacity: limits.Capacity | None = None) -> 
     untrusted certificate, or a response that is not HTTP.
     """
     limits.check(plan, capacity)
-    results = [await _contacted(part) for part in plan.parts]
+    # This machine has no address of another one.
+    here = plan if capacity is None or capacity.here else replace(plan, local_addresses=())
+    results = [await _contacted(part) for part in here.parts]
     return _merged_result(results, (*limits.fit_in_flight(plan, capacity)[1], *limits.warnings(plan, capacity)))
 
 

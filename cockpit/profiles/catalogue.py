@@ -46,6 +46,14 @@ class ProfileEntry(msgspec.Struct, frozen=True, kw_only=True):
         """The URL of the target, without credentials; "" if the profile is invalid."""
         return url_without_password(self.profile.plan.url) if self.profile else ""
 
+    @property
+    def argument(self) -> str:
+        """The argument of commands that selects the profile: its name, or its path if the name does not."""
+        known = find(self.name)
+        if known is not None and known.resolve() == self.path.resolve():
+            return self.name
+        return str(self.path) if self.path.is_absolute() else f"./{self.path}"
+
 
 def own_folder() -> Path:
     """Return the folder of the user's profiles; it might not exist yet."""

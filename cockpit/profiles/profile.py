@@ -71,6 +71,11 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     short_study: Study | None = None
     source: ProfileSource | None = None
 
+    @property
+    def load_elsewhere(self) -> bool:
+        """Whether other machines send the load."""
+        return bool(self.generators or self.cluster)
+
     @classmethod
     def of_url(cls, plan: LoadPlan) -> Profile:
         """Return the profile of a load without a file. Its name is the host and path of the URL."""

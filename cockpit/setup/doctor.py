@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from enum import Enum, auto
 from pathlib import Path
@@ -21,7 +21,6 @@ from cockpit.load.file_limit import most_connections_here
 from cockpit.load.http.protocol import assignments, most_connections
 from cockpit.load.preflight import preflight
 from cockpit.model.errors import CockpitError
-from cockpit.model.knobs import ServerAction
 from cockpit.model.load.plan import url_without_password
 from cockpit.model.text import count_text
 from cockpit.profiles.profile import Profile
@@ -56,11 +55,13 @@ async def diagnose(
 
 
 async def _findings(profile: Profile, ssh_config: Path | None, scope: Scope) -> AsyncGenerator[Finding, None]:
-    checked = _LIMITED[scope](profile)
-    hosts = [asyncio.create_task(diagnose_host(checked, host, ssh_config)) for host in checked.hosts]
+    hosts = [
+        asyncio.create_task(diagnose_host(profile, host, ssh_config, execute=scope is Scope.ALL))
+        for host in (() if scope is Scope.NO_HOSTS else profile.hosts)
+    ]
     try:
         yield passed("profile", _summary(profile))
-        for finding in (*machine(profile), *await other_load()):
+        for finding in await _generator(profile):
             yield finding
         uses_files = profile.plan.unix or (profile.source and profile.source.files)
         if scope is Scope.NO_HOSTS and uses_files:
@@ -77,26 +78,6 @@ async def _findings(profile: Profile, ssh_config: Path | None, scope: Scope) -> 
         await asyncio.gather(*hosts, return_exceptions=True)
 
 
-def _without_commands(profile: Profile) -> Profile:
-    """Remove the knobs that only a command can read. Other commands become actions, which are not run: the check is
-    whether they exist."""
-    tests = [(knob, command) for knob in profile.knobs for command in (knob.test, knob.reload) if command]
-    commands = tuple(ServerAction(name=knob.name, host=knob.host, command=command) for knob, command in tests)
-    knobs = tuple(
-        replace(knob, get="", set="", test="", reload="")
-        for knob in profile.knobs
-        if knob.in_file or not (knob.get or knob.option)
-    )
-    return replace(profile, knobs=knobs, actions=(*profile.actions, *commands))
-
-
-_LIMITED: dict[Scope, Callable[[Profile], Profile]] = {
-    Scope.ALL: lambda profile: profile,
-    Scope.NO_COMMANDS: _without_commands,
-    Scope.NO_HOSTS: lambda profile: replace(profile, hosts=(), knobs=(), actions=()),
-}
-
-
 def _summary(profile: Profile) -> str:
     parts = [load_words(profile.plan)]
     parts_of_profile = {
@@ -107,6 +88,13 @@ def _summary(profile: Profile) -> str:
     }
     parts += [count_text(len(parts_given), noun) for noun, parts_given in parts_of_profile.items() if parts_given]
     return f"{profile.name} is valid: {', '.join([*parts, *(['a study'] if profile.study else [])])}"
+
+
+async def _generator(profile: Profile) -> list[Finding]:
+    """Check this machine, if it sends the load."""
+    if profile.load_elsewhere:
+        return [passed(MACHINE, "sends no load; the limits of the generators apply, checked when the load starts")]
+    return [*machine(profile), *await other_load()]
 
 
 def machine(profile: Profile) -> list[Finding]:
@@ -143,9 +131,10 @@ async def other_load() -> list[Finding]:
 async def target(profile: Profile) -> AsyncIterator[Finding]:
     """Check whether the target answers a request of the load."""
     shown = url_without_password(profile.plan.url)
-    reported = (*limits.fit_in_flight(profile.plan)[1], *limits.warnings(profile.plan))
+    capacity = limits.Capacity(None, 0) if profile.load_elsewhere else limits.capacity_here()
+    reported = (*limits.fit_in_flight(profile.plan, capacity)[1], *limits.warnings(profile.plan, capacity))
     try:
-        checked = await preflight(profile.plan)
+        checked = await preflight(profile.plan, capacity)
     except CockpitError as error:
         yield failed(TARGET, error, "is the server up, is the URL correct, does a firewall block the port?")
         return

@@ -9,6 +9,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from cockpit.hosts.probe.probe import Probe
 from cockpit.hosts.shell import Shell
 from cockpit.hosts.ssh.settings import Destination, read_settings
@@ -59,7 +61,10 @@ _SHELL = frozenset({"if", "while", "for", "case", "until", "{", "(", "!", "test"
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
-async def diagnose_host(profile: Profile, config: HostConfig, ssh_config: Path | None) -> list[Finding]:
+async def diagnose_host(
+    profile: Profile, config: HostConfig, ssh_config: Path | None, *, execute: bool = True
+) -> list[Finding]:
+    """Check a host. Without `execute` no command of the profile runs, only whether they exist is checked."""
     name = config.name
     try:
         shell = await open_shell(config, ssh_config)
@@ -67,7 +72,7 @@ async def diagnose_host(profile: Profile, config: HostConfig, ssh_config: Path |
         return [failed(name, error, _login_fix(error, config))]
     try:
         notes = await asyncio.to_thread(_ssh_notes, config, ssh_config)
-        return [*notes, *await _check(profile, config, shell, ssh_config)]
+        return [*notes, *await _check(profile, config, shell, ssh_config, execute)]
     except HostError as error:
         return [failed(name, error, "the connection was lost; try again")]
     finally:
@@ -93,7 +98,9 @@ def _login_fix(error: CockpitError, config: HostConfig) -> str:
     return f"does `ssh {config.ssh}` work? set its options in ssh_config"
 
 
-async def _check(profile: Profile, config: HostConfig, shell: Shell, ssh_config: Path | None) -> list[Finding]:
+async def _check(
+    profile: Profile, config: HostConfig, shell: Shell, ssh_config: Path | None, execute: bool
+) -> list[Finding]:
     port = port_here(profile.plan, config, ssh_config)
     findings = await _readable(config, shell, port)
     findings += [await _status(config.name, shell, page) for page in config.status]
@@ -104,8 +111,9 @@ async def _check(profile: Profile, config: HostConfig, shell: Shell, ssh_config:
         changed = await open_shell(config.outside, ssh_config) if config.changes_outside else shell
         try:
             remote = privileged(config, changed)
-            findings += await _changeable(config, remote, knobs, actions)
-            findings += await diagnose_servers(remote, config.name, port, knobs)
+            findings += await _changeable(config, remote, knobs, actions, execute)
+            read = knobs if execute else [replace(knob, get="") for knob in knobs]
+            findings += await diagnose_servers(remote, config.name, port, read)
         finally:
             if changed is not shell:
                 await changed.close()
@@ -196,7 +204,9 @@ async def _tails(config: HostConfig, shell: Shell) -> list[Finding]:
     return findings
 
 
-async def _changeable(config: HostConfig, remote: Remote, knobs: list[Knob], actions: list[str]) -> list[Finding]:
+async def _changeable(
+    config: HostConfig, remote: Remote, knobs: list[Knob], actions: list[str], execute: bool
+) -> list[Finding]:
     """Check whether each knob can be read, written, tested and reloaded."""
     name = config.name
     if config.sudo:
@@ -209,7 +219,10 @@ async def _changeable(config: HostConfig, remote: Remote, knobs: list[Knob], act
     tools = await _missing(remote, [f"tool:{tool}" for tool in _TOOLS])
     findings += [problem(name, f"command {tool.partition(':')[2]} not found", fix) for tool in tools]
     real: dict[str, str] = {}
-    findings += [await _value(remote, knob, real) for knob in knobs]
+    for knob in knobs:
+        readable = execute or not (knob.get or knob.option)
+        if readable or knob.in_file:
+            findings.append(await _value(remote, knob, real, readable))
     fix = "log in as root, or set sudo = true in [[host]] (with NOPASSWD in the sudoers file)"
     files_there = await _missing(remote, [f"write:{path}" for path in dict.fromkeys(real.values())])
     findings += [problem(name, f"{file.partition(':')[2]} or its folder is not writable", fix) for file in files_there]
@@ -219,20 +232,20 @@ async def _changeable(config: HostConfig, remote: Remote, knobs: list[Knob], act
     findings += [
         problem(name, f"command {word.partition(':')[2]!r} not found in the login's PATH", fix) for word in absent
     ]
-    for test in dict.fromkeys(knob.test for knob in knobs if knob.test):
+    for test in dict.fromkeys(knob.test for knob in knobs if knob.test and execute):
         if f"command:{next(_first_words([test]), '')}" not in absent:
             findings.append(await _tested(name, remote, test))
     return findings
 
 
-async def _value(remote: Remote, knob: Knob, real: dict[str, str]) -> Finding:
-    """Check the knob's value; add the real path of its file to `real`."""
+async def _value(remote: Remote, knob: Knob, real: dict[str, str], live: bool) -> Finding:
+    """Check the knob's value; add the real path of its file to `real`. Without `live` only its file is read."""
     try:
         if knob.in_file:
             file = await files.read_of(remote, knob.host, knob)
             real[knob.file] = file.real
             value = plan.value_in(file, knob).value
-        if knob.live:
+        if knob.live and live:
             value = await Tuner().read(remote, knob)
     except CockpitError as error:
         return problem(knob.host, f"{knob.name}: {error.problem}", "fix the file, section or command of this knob")

@@ -89,7 +89,7 @@ def _confirmation(state: FileState) -> str:
 def _finding(name: str, read: FileReader, port: int | None, state: FileState) -> Finding:
     file, knobs = sanitize(read.file, 200), ", ".join(knob.name for knob in read.knobs)
     if read.wrong:
-        fix = "changes are refused: fix the knobs, or write a new profile: cockpit new URL HOST"
+        fix = "changes are refused: fix the knobs, or write a new profile: cockpit new URL --host HOST"
         return problem(name, f"{knobs}: {read.wrong}", fix)
     if read.uncertainty or read.instance is None:
         fix = "check the server's configuration by hand"

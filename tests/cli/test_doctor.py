@@ -11,9 +11,11 @@ import jsonschema
 import psutil
 import pytest
 
+from cockpit.cli.commands.run import _first_contact
 from cockpit.cli.commands.schema import profile_schema
 from cockpit.demo.servers import DemoServers
 from cockpit.hosts.shell import Completed
+from cockpit.profiles.reader import read_profile
 from cockpit.setup import doctor
 from cockpit.setup.doctor_host import _first_words, _missing, _paths
 from tests.cli.conftest import in_process, keyvalue
@@ -117,6 +119,23 @@ async def test_demo_profile_has_no_problems_over_ssh(tmp_path: Path) -> None:
         lost = await asyncio.to_thread(cockpit, "doctor", "--trust", profile, "--ssh-config", closed)
         assert lost.returncode == 3
         assert "does `ssh demo` work?" in lost.stdout
+
+
+def test_load_of_generators_is_not_checked_by_the_limits_of_this_machine(url: str, tmp_path: Path) -> None:
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\necho no such module >&2\nexit 1\n")
+    program.chmod(0o755)
+    more = f'[[generator]]\nname = "gen1"\nssh = "."\npython = "{program}"\n'
+    profile = profile_of(tmp_path, url, f'cpus = [9999]\nlocal_addresses = ["192.0.2.1"]\n{more}')
+    assert _first_contact(read_profile(profile)) is None
+    done = in_process("doctor", "--trust", profile)
+    assert done.returncode == 3, done.stdout
+    for message in (
+        "ok     this machine    sends no load",
+        "ok     target          ",
+        "ERROR  gen1            the load program does not start (no such module)",
+    ):
+        assert message in done.stdout
 
 
 def test_words_and_paths_of_commands() -> None:

@@ -209,7 +209,7 @@ def test_doctor_no_exec_lists_everything_and_runs_nothing(workspace: Workspace) 
     with workspace.profile.open("a") as file:
         file.write(keyvalue("K2", workspace.folder / "conf", active, "here").replace('key = "K2"', 'key = "K"'))
     done = workspace.cockpit("doctor", "--no-exec", "--trust", "./evil.toml")
-    assert "ok     here            K2 = 1" in done.stdout and workspace.ran == set()
+    assert "ok     here            K2 = 1  (" in done.stdout and workspace.ran == set(), "its changes are activated"
 
 
 def test_new_profile_is_trusted_until_edited(workspace: Workspace, url: str) -> None:

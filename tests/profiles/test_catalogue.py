@@ -35,6 +35,8 @@ def test_those_of_the_working_directory_the_users_own_and_those_that_ship(elsewh
     assert {"spare-servers", "mpm", "caches"} <= shipped and len(found) == 3 + len(shipped)
     assert not any(one.problem for one in found)
     assert (found[0].question, found[0].target) == ("Is it fast?", "http://web1/")
+    arguments = ["./mine.toml", "./profiles/team.toml", "always"]
+    assert [one.argument for one in found[:3]] == arguments and all(one.argument == one.name for one in found[3:])
 
 
 def test_a_profile_that_does_not_read_is_listed_with_its_reason(elsewhere: Path) -> None:

@@ -71,10 +71,12 @@ async def test_study_runs_from_plan_to_verdicts(demo_study: DemoStudy) -> None:
 
 
 async def test_rejected_change_ends_study(demo_study: DemoStudy) -> None:
-    demo_study.write(more="300")
+    demo_study.write(more="300", short=QUICK)
     code, _, err = await demo_study.run()
     assert code == 5, err
     assert "takes a whole number" in err
+    (state,) = sessions_of(demo_study.folder)
+    assert state.changes, "recorded without a run, too"
     assert demo_study.is_original() and not demo_study.journal().touched and not demo_study.journal().finished
 
 

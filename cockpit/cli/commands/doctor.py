@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from argparse import Namespace
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
+from cockpit.cli.launcher import check_generator
 from cockpit.cli.profile_argument import at_address, named_profile
 from cockpit.cli.terminal import emit
 from cockpit.cli.trust_prompt import NotTrusted, doctor_command, require_trust
-from cockpit.model.errors import EXIT_GOOD, CockpitError, UnknownProfile
+from cockpit.model.errors import EXIT_GOOD, CockpitError, NotInstalled, UnknownProfile
+from cockpit.model.host.samples import GeneratorConfig
 from cockpit.model.text import sanitize
 from cockpit.profiles.catalogue import own_folder
 from cockpit.profiles.profile import Profile
@@ -19,7 +22,7 @@ from cockpit.profiles.trust import is_trusted
 from cockpit.profiles.uses import Use, listing, owners, uses_of
 from cockpit.report.encoding import to_json
 from cockpit.setup.doctor import Scope, diagnose
-from cockpit.setup.finding import Finding, failed, note, summary_line
+from cockpit.setup.finding import Finding, failed, note, passed, summary_line
 
 _WORDS = {"ok": "ok", "note": "note", "error": "ERROR"}
 _MAX_TEXT = 2000
@@ -66,10 +69,24 @@ async def _findings(options: Namespace, show: Callable[[Finding], None]) -> tupl
         fix = f"read the list, then accept it: {doctor_command(options.profile, '--trust')}"
         findings.append(note("profile", "not trusted yet; no host was contacted", fix))
         show(findings[0])
-    async for finding in diagnose(profile, options.ssh_config, _scope(options, profile)):
+    scope = _scope(options, profile)
+    async for finding in diagnose(profile, options.ssh_config, scope):
         findings.append(finding)
         show(finding)
+    for generator in profile.generators if scope is Scope.ALL else ():
+        findings.append(await _of_generator(generator, options.ssh_config))
+        show(findings[-1])
     return findings, uses
+
+
+async def _of_generator(config: GeneratorConfig, ssh_config: Path | None) -> Finding:
+    try:
+        await check_generator(config, ssh_config)
+    except NotInstalled as error:
+        return failed(config.name, error, "cockpit run offers to install it")
+    except CockpitError as error:
+        return failed(config.name, error)
+    return passed(config.name, "its load program starts, in the versions of this machine")
 
 
 def _scope(options: Namespace, profile: Profile) -> Scope:

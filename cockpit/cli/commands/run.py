@@ -7,7 +7,6 @@ from argparse import Namespace
 
 from cockpit.cli.profile_argument import chosen_profile
 from cockpit.cli.streams import streams_of
-from cockpit.cli.terminal import is_headless
 from cockpit.load.preflight import Preflight, preflight
 from cockpit.model.errors import CockpitError
 from cockpit.profiles.profile import Profile
@@ -26,19 +25,17 @@ def run_profile(profile: Profile, options: Namespace, until: str | None = None) 
 
         check_search(profile, options, until)
     streams = streams_of(options)
-    contact = _first_contact(profile, options)
+    contact = _first_contact(profile)
     from cockpit.cli.run_session import run_session
 
     return run_session(profile, options, streams, contact, until or "")
 
 
-def _first_contact(profile: Profile, options: Namespace) -> Preflight | None:
-    """Contact the target of a plan; None if users are its load, or if only other machines load it without a screen.
-
-    Raises TargetError, UsageError.
+def _first_contact(profile: Profile) -> Preflight | None:
+    """Contact the target of a plan; None if users are its load, or if other machines load it, which contact it with
+    their own limits. Raises TargetError, UsageError.
     """
-    elsewhere = is_headless(options) and bool(profile.generators or profile.cluster)
-    if profile.plan.traffic or elsewhere:
+    if profile.plan.traffic or profile.load_elsewhere:
         return None
     try:
         return asyncio.run(preflight(profile.plan))

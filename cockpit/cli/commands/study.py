@@ -33,6 +33,7 @@ from cockpit.model.errors import (
     UsageError,
     naming,
 )
+from cockpit.model.load.checks import conflict
 from cockpit.model.load.plan import url_without_password
 from cockpit.model.state import State
 from cockpit.model.study import Study, host_names, with_address
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
 def study(options: Namespace) -> int:
     """Run a study. Exit 0: done; 4: done, and the A/A control differs; 5: a change rolled back; 130: interrupted."""
     profile, chosen = _chosen_study(options)
+    if options.dry_run and options.json:
+        raise UsageError(conflict("--json", "leave out --json: the plan is text"), "--dry-run")
     if options.dry_run:
         emit(plan_text(profile, chosen))
         return EXIT_GOOD
@@ -166,7 +169,7 @@ async def _run(
             return await _on_screen(live, runner, appearance_of(options))
         finally:
             report_gaps(recorder)
-            if not live.state.runs:
+            if not live.state.runs and not live.state.markers:
                 folder.recording.unlink(missing_ok=True)
 
 

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Literal, NamedTuple
 
 from rich.cells import cell_len
@@ -355,7 +356,7 @@ def _about_profile(entry: ProfileEntry, width: int) -> Iterator[tuple[str, str]]
     load = f"{sanitize(entry.target)} · {load_words(profile.plan)} · {sanitize(hosts)}"
     yield load + (f" · knobs {sanitize(knobs)}" if knobs else ""), "dim"
     more = f"   ·   {_ORIGINS[entry.origin]}: {_short(entry.path)}" if width >= _WIDE else ""
-    study = f"   ·   cockpit study {sanitize(entry.name)} --short" if profile.study else ""
+    study = f"   ·   cockpit study {sanitize(quote(entry.argument))} --short" if profile.study else ""
     yield f"Enter: open it ({SessionKey.TOGGLE} starts the load)   ·   {StartKey.DOCTOR}: doctor{study}{more}", "dim"
 
 
