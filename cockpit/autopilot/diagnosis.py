@@ -102,8 +102,8 @@ def find_bottlenecks(result: RunResult, during: Sequence[State], knobs: Sequence
     bottlenecks = [Bottleneck(*each) for each in _of_generator(result)]
     for name, window in result.hosts.items():
         metrics = host_metrics(window, result.seconds)
-        found = host_bottlenecks(metrics, _core_use(during, name))
-        bottlenecks += [Bottleneck(limit, name, words) for limit, words in found]
+        cores = _core_use(during, name)
+        bottlenecks += [Bottleneck(limit, name, words) for limit, words in host_bottlenecks(metrics, cores)]
     bottlenecks = bottlenecks or [
         Bottleneck(BottleneckKind.NOTHING, "", "no queue, CPU, memory or disk is at its limit")
     ]

@@ -243,7 +243,7 @@ def _is_encrypted(scheduler: str) -> bool:
     from distributed.comm.addressing import parse_address, parse_host_port
 
     try:
-        scheme, place = parse_address(scheduler)
+        scheme, place = map(str, parse_address(scheduler))
         host = str(parse_host_port(place, 0)[0])
     except ValueError:
         raise HostError("no address of a scheduler; write tls://HOST:PORT", subject=scheduler) from None

@@ -97,7 +97,7 @@ async def restore(
     """Restore the knobs' original values, then run the actions, on each host that can be reached. Return the errors by
     host; all other hosts are restored."""
     failed: dict[str, CockpitError] = {}
-    for host in dict.fromkeys(each.host for each in (*knobs, *actions)):
+    for host in dict.fromkeys([*(knob.host for knob in knobs), *(action.host for action in actions)]):
         try:
             await end_changes(live, host)
             await set_values(live, {knob.name: originals[knob.name] for knob in knobs if knob.host == host})

@@ -118,7 +118,7 @@ async def restore_settings(folder: Path, journal: Journal, recording: Path) -> J
     """
     if not journal.touched:
         return journal
-    names = {each.host for each in (*journal.knobs, *journal.actions)}
+    names = {knob.host for knob in journal.knobs} | {action.host for action in journal.actions}
     profile = Profile(
         name=journal.name,
         plan=LoadPlan(url=journal.target),

@@ -115,7 +115,7 @@ def test_unreachable_host_keeps_others_in_history_and_undo(tuned: TunedHost, tmp
     tuned.profile.write_text(tuned.profile.read_text() + gone + keyvalue("Gone", "/gone", host="gone"))
     listed = tuned.run("history")
     assert listed.stdout.startswith(name) and "cockpit: gone: " in listed.stderr
-    assert "the newest change may be on gone; name the change" in tuned.run("undo", code=5).stderr
+    assert "the newest change may be on gone; name a change of cockpit tune " in tuned.run("undo", code=5).stderr
     tuned.run("undo", name)
     assert tuned.files == (LEVEL, MODE)
     tuned.profile.write_text(DATA["profile"].replace('name = "web1"', f'name = "web1"\nvia = "{tmp_path}/none"'))

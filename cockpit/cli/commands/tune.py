@@ -166,9 +166,8 @@ async def _undo(options: Namespace, profile: Profile) -> None:
         if options.change:
             host, past = history.find_change(_newest_first(histories), options.change)
         elif unread:
-            raise ChangeRefused(
-                f"the newest change may be on {', '.join(unread)}; name the change: tune PROFILE history"
-            )
+            step = f"name a change of cockpit tune {sanitize(options.profile)} history"
+            raise ChangeRefused(f"the newest change may be on {', '.join(unread)}; {step}")
         else:
             host, past = _next_to_undo(histories)
         if past.state == HistoryState.INTERRUPTED:
@@ -214,8 +213,8 @@ async def _histories(live: LiveSession) -> tuple[dict[str, list[HistoryEntry]], 
             errors[host.name] = error
     if not histories:
         raise next(iter(errors.values()))
-    for error in errors.values():
-        print(f"cockpit: {sanitize(str(error), 400)}; its changes are not listed", file=sys.stderr)
+    for problem in errors.values():
+        print(f"cockpit: {sanitize(str(problem), 400)}; its changes are not listed", file=sys.stderr)
     tuned = {knob.host for knob in live.profile.knobs} or errors.keys()
     return histories, [host for host in errors if host in tuned]
 
