@@ -144,7 +144,8 @@ def read_log(plan: LoadPlan) -> LoggedLoad:
     session replay the same requests even if the log grows. Raises UsageError."""
     assert plan.replay is not None
     own = [value for name, value in plan.headers if name.lower() == "host"]
-    hosts = {target_of(plan.url).host, *(host.rpartition(":")[0] or host for host in own)}
+    targets = (target_of(part.url).host for part in plan.parts)
+    hosts = {*targets, *(host.rpartition(":")[0] or host for host in own)}
     seed = plan.seed if plan.arrivals == "poisson" else None
     return _read(plan.replay, frozenset(host.lower().encode() for host in hosts), seed)
 
