@@ -214,7 +214,7 @@ def parse_lines(lines: Iterable[bytes], partial_logs: set[PartialLog]) -> Iterab
 
 
 def percent_encoded(target: bytes) -> bytes:
-    """Return a logged target with percent-encoding in place of spaces, other bytes than ASCII, and a server's escapes."""
+    """Return a logged target with percent-encoding in place of spaces, bytes outside of ASCII, and escapes."""
     return _ENCODED.sub(lambda match: b"%" + (match[1] or (match[2] or match[3]).hex().encode()).upper(), target)
 
 
