@@ -39,8 +39,6 @@ def chosen_profile(options: Namespace) -> Profile:
         if plan.variants and options.duration is not None:
             plan = until_verdict(plan, options.duration)
         check_plan(plan)
-    if plan.replay is not None:
-        print_replay(plan)
     return _profiled(_from_machines(at_address(replace(profile, plan=plan), options.ssh_config), options), options)
 
 
@@ -132,7 +130,9 @@ def _profiled(profile: Profile, options: Namespace) -> Profile:
 
 
 def print_replay(plan: LoadPlan) -> None:
-    """Print the numbers of replayed and of skipped requests. Raises UsageError."""
+    """Print the numbers of replayed and of skipped requests of a plan that replays a log. Raises UsageError."""
+    if plan.replay is None:
+        return
     from cockpit.load.log_reader import read_log
 
     log = read_log(plan)

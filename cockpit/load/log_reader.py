@@ -36,8 +36,8 @@ _METHODS = frozenset((b"GET", b"HEAD"))
 # Printable ASCII without quotes and backslashes, which servers escape in their logs like other bytes.
 _PATH = re.compile(rb"/[!#-\[\]-~]*")
 _ABSOLUTE = re.compile(rb"https?://([^/?#:@]{1,255})(?::\d{0,5})?([/?#].*|)")
-# Spaces, and bytes outside of ASCII, which servers write as they are or escape as \xC3; sent percent-encoded.
-_ENCODED = re.compile(rb"\\x([0-9A-Fa-f]{2})|([ \x80-\xff])")
+# Spaces, and bytes outside of ASCII, which servers write as they are or escape as \xC3; Apache escapes quotes as \".
+_ENCODED = re.compile(rb'\\x([0-9A-Fa-f]{2})|([ \x80-\xff])|\\(["\\])')
 _FORMATS = (
     "common or combined (nginx, Apache, Tomcat, lighttpd, gunicorn, varnishncsa), squid's native format,"
     " HAProxy's httplog, JSON (Caddy, nginx, Envoy, Traefik), Envoy's default, AWS ALB, and W3C with #Fields (IIS,"
@@ -144,7 +144,8 @@ def read_log(plan: LoadPlan) -> LoggedLoad:
     session replay the same requests even if the log grows. Raises UsageError."""
     assert plan.replay is not None
     own = [value for name, value in plan.headers if name.lower() == "host"]
-    hosts = {target_of(plan.url).host, *(host.rpartition(":")[0] or host for host in own)}
+    targets = (target_of(part.url).host for part in plan.parts)
+    hosts = {*targets, *(host.rpartition(":")[0] or host for host in own)}
     seed = plan.seed if plan.arrivals == "poisson" else None
     return _read(plan.replay, frozenset(host.lower().encode() for host in hosts), seed)
 
@@ -212,13 +213,18 @@ def parse_lines(lines: Iterable[bytes], partial_logs: set[PartialLog]) -> Iterab
         yield request if request is not None and 0 <= request.at < _LATEST else None
 
 
+def percent_encoded(target: bytes) -> bytes:
+    """Return a logged target with percent-encoding in place of spaces, bytes outside of ASCII, and escapes."""
+    return _ENCODED.sub(lambda match: b"%" + (match[1] or (match[2] or match[3]).hex().encode()).upper(), target)
+
+
 def _path_of(request: LoggedRequest | None, hosts: frozenset[bytes]) -> bytes | Omission:
     """Return the path and query to send, or the reason why the request is not replayed."""
     if request is None:
         return Omission.MALFORMED
     if request.method not in _METHODS:
         return Omission.METHOD
-    path = _ENCODED.sub(lambda match: b"%" + (match[1] or match[2].hex().encode()).upper(), request.target)
+    path = percent_encoded(request.target)
     if not path.startswith(b"/"):
         absolute = _ABSOLUTE.fullmatch(path)
         if absolute is None:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import socket
 from ipaddress import ip_address
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -27,6 +27,9 @@ from cockpit.load.log_share import LoggedOrder
 from cockpit.load.request_order import RequestOrder, heads_of
 from cockpit.model.errors import TargetError, UsageError
 from cockpit.model.load.plan import HttpVersion, LoadPlan, Request, redirect_target, url_without_password
+
+if TYPE_CHECKING:
+    from cockpit.load.log_reader import LoggedLoad
 
 # Timeout (s) of each step, as the user waits for it; a slower server counts as unreachable.
 _TIMEOUT = 10.0
@@ -124,7 +127,12 @@ async def preflight(plan: LoadPlan, capacity: limits.Capacity | None = None) -> 
     limits.check(plan, capacity)
     # This machine has no address of another one.
     here = plan if capacity is None or capacity.here else replace(plan, local_addresses=())
-    results = [await _contacted(part) for part in here.parts]
+    log = None
+    if plan.replay is not None:
+        from cockpit.load.log_reader import read_log
+
+        log = await asyncio.to_thread(read_log, plan)
+    results = [await _contacted(part, log) for part in here.parts]
     return _merged_result(results, (*limits.fit_in_flight(plan, capacity)[1], *limits.warnings(plan, capacity)))
 
 
@@ -137,8 +145,8 @@ def _merged_result(results: list[Preflight], warnings: tuple[str, ...]) -> Prefl
     return replace(results[0], opposite=results[1].address if len(results) > 1 else (), warnings=tuple(every))
 
 
-async def _contacted(plan: LoadPlan) -> Preflight:
-    """Send a request to the only target of a plan."""
+async def _contacted(plan: LoadPlan, log: LoggedLoad | None) -> Preflight:
+    """Send a request to the only target of a plan: the first one of the log, if the plan replays one."""
     planned = requests_of(plan)[0]
     addresses = await resolve(plan)
     time_limit = min(_TIMEOUT, plan.timeout)
@@ -148,7 +156,7 @@ async def _contacted(plan: LoadPlan) -> Preflight:
         heads = heads_of(chosen, planned)
         # A body in HTTP/2 follows the server's windows.
         sends = planned.method in _SAFE and not (chosen.http2 and planned.content)
-        sent = (await _order(chosen)).next_request().request if sends else None
+        sent = _order(chosen, log).next_request().request if sends else None
         contact = await _first_response(chosen, planned, sent, heads, reader, writer, time_limit)
     finally:
         # Do not wait for the rest of the response, nor for the peer to close.
@@ -191,13 +199,8 @@ def _with_version(plan: LoadPlan, writer: asyncio.StreamWriter) -> LoadPlan:
     return replace(plan, http="2" if offered else "1.1")
 
 
-async def _order(plan: LoadPlan) -> RequestOrder | LoggedOrder:
-    if plan.replay is None:
-        return RequestOrder(plan, 0, 1)
-    from cockpit.load.log_reader import read_log
-
-    log = await asyncio.to_thread(read_log, plan)
-    return LoggedOrder(plan, log.share(0, log.total))
+def _order(plan: LoadPlan, log: LoggedLoad | None) -> RequestOrder | LoggedOrder:
+    return RequestOrder(plan, 0, 1) if log is None else LoggedOrder(plan, log.share(0, log.total))
 
 
 async def _connect(

@@ -121,7 +121,8 @@ def with_variants(plan: LoadPlan, sections: Sequence[DuetSection], hosts: Contai
 
 def until_verdict(plan: LoadPlan, longest: float) -> LoadPlan:
     """Return the plan of a duet that ends with its verdict, after `longest` seconds of load at the latest."""
-    duration = min(longest, SHORTEST_DUET)
+    # A replayed log cannot be extended.
+    duration = longest if plan.replay else min(longest, SHORTEST_DUET)
     return replace(plan, duration=duration, extend=longest - duration)
 
 

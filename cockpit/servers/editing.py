@@ -237,8 +237,13 @@ class Grammar(ABC):
         for name in self.including:
             with suppress(ConfigError):
                 statements = self.locate(ConfigText(text), name, section).statements
-                included += [(statement.shown.strip("\"'"), statement.line) for statement in statements]
+                included += [(path, each.line) for each in statements for path in self.paths(each.shown)]
         return sorted(included, key=lambda include: include[1])
+
+    @staticmethod
+    def paths(arguments: str) -> list[str]:
+        """Return the paths and patterns in the arguments of a directive that includes files."""
+        return [arguments.strip("\"'")]
 
     def sections_of(self, text: bytes, names: Collection[str]) -> dict[str, set[str]]:
         """Map the sections of a text to the settings among `names` that they contain. Raises ConfigError."""

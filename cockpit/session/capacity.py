@@ -116,7 +116,8 @@ class CapacitySearch:
             await self._measure(level, step, limits)
             if not self._undisturbed():
                 break
-            if levels_of(state := self._events.state, state.capacities[-1])[-1].holds:
+            levels = levels_of(state := self._events.state, state.capacities[-1])
+            if levels and levels[-1].holds:
                 calm = max(calm, before)
             else:
                 await self._drain(step.rate, calm)
@@ -165,7 +166,7 @@ def searchable(plan: LoadPlan) -> LoadPlan:
         raise UsageError("a capacity search needs a load that cockpit sends, not the traffic of users")
     if plan.variants:
         raise UsageError("a duet has no capacity of its own; search that of one target")
-    constant = replace(plan, stages=(), requests=None, warmup=0.0, think_time=None)
+    constant = replace(plan, stages=(), requests=None, warmup=0.0, think_time=None, ramp_to=None)
     if not constant.extendable:
         raise UsageError("a capacity search needs a load of any length, not a log or paths that are used once")
     searched = replace(constant, rate=plan.rate or START, duration=LONGEST)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import IO, NamedTuple
 
 from cockpit.hosts.shell import Shell
-from cockpit.load.log_reader import parse_lines
+from cockpit.load.log_reader import parse_lines, percent_encoded
 from cockpit.model.errors import HostError
 from cockpit.model.text import sanitize
 from cockpit.servers.access_log import LoggedRequest
@@ -48,14 +48,16 @@ async def last_seconds(shell: Shell, file: str, seconds: float) -> CapturedRange
 
 
 async def fetch(shell: Shell, file: str, within: CapturedRange, into: IO[bytes]) -> None:
-    """Append the lines of a time range, and some around it. Raises HostError."""
+    """Write the lines of a time range, and some around it. Raises HostError."""
     start, end = 0, await _size(shell, file)
     while end - start > _ACCURACY:
         middle = (start + end) // 2
-        times = _times((await _part(shell, file, middle, _SAMPLE)).split(b"\n")[1:])
+        cut, _, lines = (await _part(shell, file, middle, _SAMPLE)).partition(b"\n")
+        times = _times(lines.split(b"\n"))
         if not times:
             break
-        start, end = (middle, end) if times[0] < within.since - _DISORDER else (start, middle)
+        early = times[0] < within.since - _DISORDER
+        start, end = (middle + len(cut) + 1, end) if early else (start, middle)
     channel = await shell.open(f"exec tail -c +{start + 1} -- {shlex.quote(file)}")
     fetched = 0
     try:
@@ -66,22 +68,45 @@ async def fetch(shell: Shell, file: str, within: CapturedRange, into: IO[bytes])
                 raise HostError(f"{file}: more than {MOST_BYTES >> 30} GiB; choose a shorter time")
             times = _times(data.split(b"\n")[1:-1][-_LAST:])
             if times and min(times) > within.until + _DISORDER:
+                into.truncate(into.tell() - len(data.rpartition(b"\n")[2]))
                 break
     finally:
         channel.close()
-    into.write(b"\n")
 
 
-def captured_lines(log: IO[bytes], within: CapturedRange, *, cut_queries: bool) -> Iterator[bytes]:
-    """Yield the requests of a time range in common log format, without clients, users and referers. Values of queries
-    that may be secrets are replaced."""
-    for request in parse_lines(log, set()):
-        if request is not None and within.since <= request.at <= within.until:
-            yield _line(request, cut_queries=cut_queries)
+class CapturedLog:
+    """The requests of a time range, as `fetch` wrote it. Once they are read, `invalid` is the number of lines in
+    another format, and `first` the time of the first request; None: there is none."""
+
+    def __init__(self, log: IO[bytes], within: CapturedRange) -> None:
+        self.invalid = 0
+        self.first: float | None = None
+        self._log = log
+        self._within = within
+
+    def lines(self, *, cut_queries: bool) -> Iterator[bytes]:
+        """Yield the requests in common log format, without clients, users and referers. Values of queries that may be
+        secrets are replaced."""
+        for request in parse_lines(self._log, set()):
+            if request is None:
+                self.invalid += 1
+                continue
+            self.first = request.at if self.first is None else min(self.first, request.at)
+            if self._within.since <= request.at <= self._within.until:
+                yield _line(request, cut_queries=cut_queries)
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """The requests that are missing, one line each."""
+        if self.invalid:
+            yield f"lines in another format, which are left out: {self.invalid}"
+        if self.first is not None and self.first > self._within.since:
+            begin = datetime.fromtimestamp(self.first).astimezone().isoformat(sep=" ", timespec="seconds")
+            yield f"starts at {begin}; earlier requests, if any, are in a rotated file"
 
 
 def _line(request: LoggedRequest, *, cut_queries: bool) -> bytes:
-    path, sign, query = request.target.partition(b"?")
+    path, sign, query = percent_encoded(request.target).partition(b"?")
     kept = path + (b"" if cut_queries else _SECRET.sub(_REDACTED, sign + query))
     target = _UNSAFE.sub(lambda match: b"%%%02X" % ord(match[0]), kept)
     moment = datetime.fromtimestamp(request.at, UTC)

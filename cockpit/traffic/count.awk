@@ -6,7 +6,7 @@
 # After each mark it prints
 #   + UPTIME INVALID ROTATED UNREADABLE
 #   g GROUP METHOD ROUTE                  (a number, and its name)
-#   c GROUP STATUS MICROSECONDS COUNT     (three digits; -: not logged)
+#   c GROUP STATUS MICROSECONDS COUNT     (three digits; -: not logged, or in whole seconds)
 #   .
 # Names have no space and no control character.
 

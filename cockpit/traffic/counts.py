@@ -16,6 +16,8 @@ from cockpit.traffic.program import MOST_GROUPS
 
 # Limits of one interval: characters of a line, lines (durations have three digits: at most 900 per power of ten).
 _LONGEST, _MOST_LINES = 400, 200_000
+# Microseconds of the durations of nginx and others.
+_MILLISECOND = 1000
 _MARK = re.compile(r"\+ (\d{1,9}(?:\.\d{1,2})?) (\d{1,12}) (\d{1,12}) ([01])")
 _GROUP = re.compile(r"g (\d{1,3}) ([A-Za-z]{1,8} \S{1,300})")
 _COUNT = re.compile(rf"c (\d{{1,3}}) ([1-5]\d\d) (\d{{1,{MOST_DIGITS}}}|-) (\d{{1,9}})")
@@ -62,9 +64,12 @@ class TrafficCounts:
             raise InvalidCounts(sanitize(line, 200))
         return False
 
-    def tick(self, run: int, worker: int, start: float, t: float, grain: int = 1, unread: bool = False) -> Tick:
-        """Return the requests as load from `start` to `t` (s). `grain`: the resolution of the durations (µs). `unread`:
-        requests of this time may be missing, as they are if no line of it has the format."""
+    def tick(self, run: int, worker: int, start: float, t: float, fine: bool = True, unread: bool = False) -> Tick:
+        """Return the requests as load from `start` to `t` (s). `fine`: durations are logged in microseconds; else those
+        of an interval are milliseconds if all are whole ones. `unread`: requests of this time may be missing, as they
+        are if no line of it has the format."""
+        whole = all(is_whole(us) for durations in self._durations.values() for us in durations)
+        grain = _MILLISECOND if whole and not fine else 1
         groups = {name: self._group_counts(name, grain) for name in self._statuses}
         statuses = sum(self._statuses.values(), Counter[int]())
         completed = statuses.total()
@@ -94,8 +99,14 @@ class TrafficCounts:
         )
 
 
+def is_whole(us: int) -> bool:
+    """Return whether a duration (µs) is one of whole milliseconds."""
+    return us % _MILLISECOND == 0
+
+
 def _histogram(durations: Counter[int], grain: int) -> Histogram:
-    """Return the histogram of rounded durations (µs): each in the middle of the range that was rounded to it."""
+    """Return the histogram of rounded durations (µs): each in the middle of the range that was rounded to it. `grain`:
+    the resolution (µs) of the log."""
     if not durations:
         return EMPTY
     counts = np.array(list(durations.values()), dtype=np.int64)

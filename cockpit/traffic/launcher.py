@@ -24,7 +24,7 @@ from cockpit.model.events import AnyEvent
 from cockpit.model.load.plan import AccessLog, LoadPlan
 from cockpit.model.text import sanitize
 from cockpit.model.tick import Tick
-from cockpit.traffic.counts import InvalidCounts, TrafficCounts
+from cockpit.traffic.counts import InvalidCounts, TrafficCounts, is_whole
 from cockpit.traffic.log_format import (
     SCALES,
     FieldRole,
@@ -39,7 +39,6 @@ from cockpit.traffic.program import program
 
 # Lines of a log that are read to recognize its format, and their maximum bytes.
 _SAMPLE, _SAMPLE_BYTES = 50, 200_000
-_MILLISECOND = 1000
 # Seconds of a tick while a log is not read.
 _INTERVAL = 1.0
 # Largest share of lines in another format that causes no warning.
@@ -55,10 +54,9 @@ class Recognized(NamedTuple):
     lines: int
 
     @property
-    def grain(self) -> int:
-        """The resolution of the durations (µs)."""
-        whole = all((request.us or 0) % _MILLISECOND == 0 for request in self.requests)
-        return _MILLISECOND if whole and self.fields.scale != SCALES[FieldRole.MICROSECONDS] else 1
+    def fine(self) -> bool:
+        """Whether durations are logged in microseconds."""
+        return self.fields.scale == SCALES[FieldRole.MICROSECONDS]
 
     @property
     def warnings(self) -> Iterator[str]:
@@ -66,14 +64,16 @@ class Recognized(NamedTuple):
         others = self.lines - len(self.requests)
         if others > _TOLERATED * self.lines:
             yield f"{place}: {others} of the last {self.lines} lines have another format"
-        if self.fields.scale is None:
-            yield f"{place} has no durations, so there is no latency; log them: {timed_directives(self.log)}"
-        elif self.requests and not any(request.us for request in self.requests):
+        times = [request.us for request in self.requests if request.us is not None]
+        if self.fields.scale is None or (self.requests and not times):
+            unit = "" if self.fields.scale is None else " finer than a second"
+            yield f"{place} has no durations{unit}, so there is no latency; log them: {timed_directives(self.log)}"
+        elif times and not any(times):
             yield (
                 f"{place}: the durations are all 0, so latencies say nothing: below the resolution of the log "
-                "(milliseconds; %T of Apache: seconds), or without the server's own time (nginx)"
+                "(milliseconds), or without the server's own time (nginx)"
             )
-        elif self.grain > 1:
+        elif times and not self.fine and all(map(is_whole, times)):
             yield f"{place} has durations in milliseconds, so latencies below 10 ms are coarse"
         yield f"requests are counted from {place}"
 
@@ -147,7 +147,7 @@ class TrafficWorker:
         self.assignment = assignment
         self.done: Done | None = None
         self._log = chosen.log
-        self._grain = chosen.grain
+        self._fine = chosen.fine
         self._program = program(chosen.log.file, chosen.fields)
         self._feed = feed
         self._clock = clock
@@ -253,7 +253,7 @@ class TrafficWorker:
 
     def _pass(self, counts: TrafficCounts, t: float, unread: bool) -> None:
         assignment = self.assignment
-        tick = counts.tick(assignment.run, assignment.worker, self._since, t, self._grain, unread)
+        tick = counts.tick(assignment.run, assignment.worker, self._since, t, self._fine, unread)
         self._lines.put_nowait(events.encode(tick))
         self._since = t
 

@@ -64,7 +64,8 @@ class LogFormat(NamedTuple):
 
 
 class LoggedLine(NamedTuple):
-    """A request in a log: its status, method, target (with its query), and duration (µs; None: not logged)."""
+    """A request in a log: its status, method, target (with its query), and duration (µs; None: not logged, or in whole
+    seconds, as by Apache's %T: a request that takes 10 ms would have 0)."""
 
     status: int
     method: str
@@ -106,6 +107,8 @@ _GUNICORN_ROLES = {
     "M": FieldRole.MILLISECONDS,
     "D": FieldRole.MICROSECONDS,
 }
+# Whole numbers at the ends of lines that are all at most this are seconds (Apache's %T), else microseconds (%D).
+_LONGEST_SECONDS = 60
 # Only seconds have decimals.
 _WHOLE, _SECONDS = re.compile(r"\d{1,12}"), re.compile(r"\d{1,12}(?:\.\d{1,9})?")
 _COMBINED = '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"'
@@ -249,6 +252,8 @@ def _request(log: LogFormat, values: Mapping[FieldRole, str]) -> LoggedLine | No
         us = int(float(duration) * scale + 0.5)
         if us >= 10**MOST_DIGITS:
             return None
+        if scale == SCALES[FieldRole.SECONDS] and "." not in duration:
+            us = None
     method, _, rest = values.get(FieldRole.REQUEST, "").partition(" ")
     target = rest.rpartition(" ")[0] or rest
     return LoggedLine(int(status), values.get(FieldRole.METHOD, method), values.get(FieldRole.TARGET, target), us)
@@ -257,6 +262,9 @@ def _request(log: LogFormat, values: Mapping[FieldRole, str]) -> LoggedLine | No
 def likely_format(lines: Sequence[str]) -> str | None:
     """Return the name of the preset that matches most of the lines, one with a duration first; None: no preset matches
     at least half of them."""
-    matches = {name: sum(match_line(log, line) is not None for line in lines) for name, log in PRESETS.items()}
-    best = max(matches, key=lambda name: matches[name])
-    return best if lines and 2 * matches[best] >= len(lines) else None
+    matches = {name: [request for line in lines if (request := match_line(log, line))] for name, log in PRESETS.items()}
+    best = max(matches, key=lambda name: len(matches[name]))
+    if not lines or 2 * len(matches[best]) < len(lines):
+        return None
+    whole_seconds = best == "apache" and all((request.us or 0) <= _LONGEST_SECONDS for request in matches[best])
+    return "combined" if whole_seconds else best

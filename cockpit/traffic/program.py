@@ -57,7 +57,7 @@ def _microseconds(scale: int | None) -> Iterator[str]:
         return
     if scale == SCALES[FieldRole.SECONDS]:
         yield "if (length(us) > 22 || us !~ /^[0-9]+(\\.[0-9]+)?$/) { invalid++; return }"
-        yield 'us = sprintf("%.0f", us * 1000000)'
+        yield 'us = us ~ /\\./ ? sprintf("%.0f", us * 1000000) : "-"'
     else:
         yield "if (length(us) > 12 || us !~ /^[0-9]+$/) { invalid++; return }"
         yield 'if (us ~ /^0/) us = us + 0 ""'

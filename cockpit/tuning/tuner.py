@@ -26,6 +26,7 @@ from cockpit.tuning.plan import CurrentValues, NewValues, Plan
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.scripts import HISTORY
 from cockpit.tuning.server_check import FileReader
+from cockpit.tuning.sysctl_files import overriding_files
 from cockpit.tuning.transaction import carry_out
 
 
@@ -81,7 +82,8 @@ class Tuner:
         planned = plan.forward(host, await _current_values(shell, host, knobs), values)
         readers = await self._read_by(shell, host, knobs)
         server_check.require_target_server(readers, host)
-        notes = (*planned.notes, *await server_check.limits_at_listen(shell, host, knobs))
+        limits = await server_check.limits_at_listen(shell, host, knobs)
+        notes = (*planned.notes, *limits, *await overriding_files(shell, knobs))
         return planned._replace(servers=server_check.certain_servers(readers), notes=notes)
 
     async def _read_by(

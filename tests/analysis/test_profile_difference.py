@@ -99,6 +99,20 @@ def window(
     return Window(start=float(start), end=start + 60.0, plan=PLAN, seconds=tuple(seconds), slices=slices)
 
 
+def sampled_more(known: Window, times: int) -> Window:
+    """Return a window whose slices have a multiple of the sampling rate."""
+    parts = [
+        replace(
+            part,
+            hz=times * part.hz,
+            samples=times * part.samples,
+            stacks={stack: times * count for stack, count in part.stacks.items()},
+        )
+        for part in known.slices["web1"]
+    ]
+    return replace(known, slices={"web1": tuple(parts)})
+
+
 def test_the_line_of_a_verdict_names_the_largest_changes() -> None:
     (known,) = profile_differences([window(0, 40)], [window(100, 0)])
     assert known.slices == (12, 12)
@@ -106,7 +120,8 @@ def test_the_line_of_a_verdict_names_the_largest_changes() -> None:
     assert profile_lines([known]) == ["web1 CPU profile: −20% CPU/request: clone −20 points"]
     totals = {row.function: row.total for row in known.functions}
     assert totals["fork"] == totals["__x64_sys_clone_[k]"] == pytest.approx(-100 * 40 / 201)
-    (same,) = profile_differences([window(0, 40)], [window(100, 40)])
+    (same,) = profile_differences([window(0, 40)], [sampled_more(window(100, 40), 4)])
+    assert same.hz == 49
     assert profile_lines([same]) == ["web1 CPU profile: +0% CPU/request: no significant change of a function"]
     (more,) = profile_differences([window(0, 40)], [window(100, 40, requests=50)])
     assert profile_lines([more])[0].startswith("web1 CPU profile: ×2 CPU/request: serve +50 points, deflate +30")

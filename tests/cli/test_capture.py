@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.traffic.capture import CapturedRange, captured_lines
+from cockpit.traffic.capture import CapturedLog, CapturedRange
 from tests.commands import cockpit
 
 START = 1_795_000_000
@@ -86,4 +86,33 @@ def test_invalid_use(flags: list[str], code: int, problem: str, log: Path, tmp_p
 @pytest.mark.parametrize("stamp", ["31/Dec/9999:23:59:59 -0100", "31/Dec/9999:23:59:59 +0000"])
 def test_times_beyond_the_calendar_are_no_requests(stamp: str) -> None:
     log = io.BytesIO(f'h - - [{stamp}] "GET / HTTP/1.1" 200 1\n'.encode())
-    assert not list(captured_lines(log, CapturedRange(0.0, 1e12), cut_queries=False))
+    assert not list(CapturedLog(log, CapturedRange(0.0, 1e12)).lines(cut_queries=False))
+
+
+def test_escapes_of_servers_are_percent_encoded() -> None:
+    target = rb"/caf\xC3\xA9 \"a\"\\|?q=\x22&key=s3cret"
+    log = io.BytesIO(b'h - - [31/Dec/1999:23:59:59 +0000] "GET %s HTTP/1.1" 200 1\n' % target)
+    [line] = CapturedLog(log, CapturedRange(0.0, 1e12)).lines(cut_queries=False)
+    assert line.split()[6] == b"/caf%C3%A9%20%22a%22%5C|?q=%22&key=redacted"
+
+
+def test_logs_of_several_formats_are_captured_together(tmp_path: Path) -> None:
+    stamp = f"{moment(1):%d/%b/%Y:%H:%M:%S}"
+    common = f'192.0.2.1 - - [{stamp} +0000] "GET /common HTTP/1.1" 200 1\ngarbage\n'
+    request = {"method": "GET", "uri": "/caddy"}
+    caddy = json.dumps(
+        {"logger": "http.log.access", "ts": START + 1.5, "request": request, "duration": 0.1, "status": 200}
+    )
+    hosts = ""
+    for name, text in (("a", common), ("b", f"{caddy}\n")):
+        (tmp_path / name).write_text(text)
+        hosts += f'[[host]]\nname = "{name}"\naccess_log = "{tmp_path / name}"\n'
+    profile, output = tmp_path / "p.toml", tmp_path / "out.toml"
+    profile.write_text(f'target.url = "http://127.0.0.1:9/"\n{hosts}')
+    times = ["--from", moment(0).isoformat(), "--to", moment(5).isoformat()]
+    done = cockpit("capture", profile, "--trust", *times, "-o", output)
+    assert done.returncode == 0, done.stderr
+    paths = [line.split()[6] for line in output.with_suffix(".log").read_text().splitlines()]
+    assert paths == ["/common", "/caddy"]
+    assert f"cockpit: a: {tmp_path}/a: lines in another format, which are left out: 1\n" in done.stderr
+    assert f"cockpit: b: {tmp_path}/b: starts at " in done.stderr

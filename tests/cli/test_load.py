@@ -89,6 +89,17 @@ def test_log_is_replayed_and_skipped_lines_are_counted(url: str, tmp_path: Path)
     assert "200 OK 20, 404 Not Found 10" in done.stdout
 
 
+def test_duet_reads_its_log_once_with_the_urls_of_both_targets(url: str, tmp_path: Path) -> None:
+    other = url.replace("127.0.0.1", "localhost")
+    text = access_log(tmp_path / "log", f"GET {url}", f"GET {other}", "GET http://elsewhere/").read_text()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    threading.Thread(target=pipe.write_text, args=(text,), daemon=True).start()
+    done = cockpit("duet", url, other, "--replay-log", pipe, "--no-tui", "--no-record", timeout=30)
+    assert "pipe: 2 requests over 0.1 s" in done.stderr, done.stderr
+    assert done.returncode == 0, done.stderr
+
+
 def test_profile_replays_log_of_its_folder(url: str, tmp_path: Path) -> None:
     access_log(tmp_path / "day.log", *10 * ("GET /",))
     profile = tmp_path / "p.toml"

@@ -18,6 +18,20 @@ def test_invalid_use(flags: list[str], problem: str) -> None:
     assert problem in run.stderr
 
 
+@pytest.mark.parametrize("load", DATA["loads"])
+def test_load_of_the_profile_is_not_sent(load: str, tmp_path: Path) -> None:
+    lines = '1.2.3.4 - - [x] "GET / HTTP/1.1" 200 17 "-" "agent" 1500\n'
+    hosts = ""
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(lines)
+        hosts += f'[[host]]\nname = "{name}"\naccess_log = "{tmp_path / name}"\n'
+    profile = tmp_path / "x.toml"
+    profile.write_text(load + hosts)
+    run = cockpit("watch", profile, "-z", "0.5s", "--no-record", "--trust", "--json")
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["sent"] == 0
+
+
 def test_summary(tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     log.write_text('1.2.3.4 - - [x] "GET / HTTP/1.1" 200 17 "-" "agent" 1500\n')

@@ -214,7 +214,7 @@ async def test_client_certificate_is_sent() -> None:
     assert sum(outcome.errors.values()) == 25
 
 
-async def test_unusable_certificate_files_are_refused(tmp_path: Path) -> None:
+async def test_unusable_tls_settings_are_refused(tmp_path: Path) -> None:
     none, junk = tmp_path / "none.pem", tmp_path / "junk.pem"
     junk.write_text("no certificate")
     for tls, message in (
@@ -222,6 +222,9 @@ async def test_unusable_certificate_files_are_refused(tmp_path: Path) -> None:
         (Tls(ca=str(junk)), "junk.pem: contains no PEM certificates"),
         (Tls(cert=str(certificate().cert), key=str(junk)), "not a PEM certificate with its key"),
         (Tls(key=str(certificate().key)), "requires cert"),
+        (Tls(sni="a..b"), "--sni, tls.sni: invalid host name 'a..b'"),
+        (Tls(sni="ä..b"), "--sni, tls.sni: invalid host name ä..b"),
+        (Tls(sni="a\0b"), "--sni, tls.sni: invalid host name "),
     ):
         with pytest.raises(UsageError, match=message) as caught:
             await preflight(plan("https://127.0.0.1:9/", tls=tls))

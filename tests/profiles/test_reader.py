@@ -47,6 +47,8 @@ def test_two_variants_are_a_duet_without_a_target() -> None:
     assert plan.url == "http://old/" and [variant.url for variant in plan.variants] == ["http://old/", "http://new/"]
     assert (plan.duration, plan.extend) == (FIRST + GUARD + 1, 120 - FIRST - GUARD - 1), "until the verdict"
     assert parse_profile(f'{variants}[load]\nduration = "30s"\n', "x", "x").plan.seconds == 30
+    replayed = parse_profile(f'{variants}[load]\nreplay_log = "mistakes.toml"\n', "x", "x", Path(__file__).parent).plan
+    assert (replayed.duration, replayed.extend) == (120, 0), "a log cannot be extended"
     with pytest.raises(ProfileError, match="variant: conflicts with requests"):
         parse_profile(f"{variants}[load]\nrequests = 10\n", "x", "x")
 

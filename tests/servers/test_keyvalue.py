@@ -68,7 +68,18 @@ def in_shell(text: bytes) -> str:
 def test_variables_stay_and_command_substitutions_are_not_changed() -> None:
     assert quote_for_shell("-Xmx1g $MORE $(touch pwned)", b'"-Xms1g $MORE"') == b'"-Xmx1g $MORE \\$(touch pwned)"'
     assert quote_for_shell("b $MORE", b'"a\\$1 $MORE"') == b'"b $MORE"'
-    for raw in (b'"$(nproc)"', b'"`nproc`"', b'"-Xmx${HEAP:-512m}"', b'"$# $HOME"', b"$1"):
+    for raw in (b"\"$MORE\"'$X'", b"'$X'\"$MORE\"", b'"$MORE \\$X"'):
+        assert quote_for_shell("b $MORE $X", raw) == b'"b $MORE \\$X"', "a character stays one"
+    for raw in (
+        b"\"$A\"'$A'",
+        b'"$A"B',
+        b'"\\\\$1"',
+        b'"$(nproc)"',
+        b'"`nproc`"',
+        b'"-Xmx${HEAP:-512m}"',
+        b'"$# $HOME"',
+        b"$1",
+    ):
         with pytest.raises(ConfigError, match="by hand"):
             quote_for_shell("4", raw)
 

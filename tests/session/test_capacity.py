@@ -98,6 +98,7 @@ async def test_unsuitable_searches_are_refused(live: Live) -> None:
     _, source = live
     with pytest.raises(UsageError, match="invalid threshold"):
         await source.capacity.run("fast")
+    assert session_capacity.searchable(replace(source.load.plan, rate=5.0, ramp_to=9.0, duration=60.0)).ramp_to is None
     source.load.plan = replace(source.load.plan, paths=PathList(listed=("/",), order="once"))
     with pytest.raises(UsageError, match="a load of any length"):
         await source.capacity.run("p99 < 1s")

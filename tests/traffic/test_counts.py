@@ -42,3 +42,15 @@ def test_lines_that_are_not_counted(invalid: int, unreadable: int, unread: float
     assert [counts.feed(line) for line in (f"+ 1.00 {invalid} 2 {unreadable}", ".")] == [False, True]
     tick = counts.tick(1, 0, 1.0, 3.0)
     assert (tick.invalid_lines, tick.rotations, tick.unread) == (invalid, 2, unread)
+
+
+@pytest.mark.parametrize(
+    ("durations", "fine", "shortest"),
+    [((5000,), True, 5000.5), ((5000,), False, 5500), ((5000, 7001), False, 5000.5)],
+)
+def test_durations_are_in_the_middle_of_their_range(durations: tuple[int, ...], fine: bool, shortest: float) -> None:
+    counts = TrafficCounts()
+    for line in ("+ 1.00 0 0 0", "g 1 GET /", *(f"c 1 200 {us} 1" for us in durations)):
+        counts.feed(line)
+    tick = counts.tick(1, 0, 0.0, 1.0, fine)
+    assert tick.service.percentile(0) == pytest.approx(shortest / 1e6, rel=0.001)

@@ -21,7 +21,7 @@ from cockpit.profiles.profile import Profile
 from cockpit.report.run import run_text
 from cockpit.session.live_session import LiveSession
 from cockpit.traffic import launcher
-from cockpit.traffic.log_format import LogFormat
+from cockpit.traffic.log_format import LogFormat, match_line, parse_format
 from cockpit.traffic.program import program
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.hosts.host_pane import traffic_lines
@@ -150,6 +150,24 @@ async def test_run_ends_as_planned_and_notes_are_shown(tmp_path: Path) -> None:
     assert result.reason == "completed"
     for warnings in (run_warnings(result), segment_warnings(state.segments[0])):
         assert any("no durations" in str(warning) for warning in warnings)
+
+
+@pytest.mark.parametrize(
+    ("format", "durations", "words"),
+    [
+        ("%>s %T", ("0", "2"), "has no durations finer than a second, so there is no latency; log them: LogFormat"),
+        ("$status $request_time", ("0.000", "0.000"), "the durations are all 0"),
+        ("$status $request_time", ("0.000", "0.012"), "has durations in milliseconds"),
+        ("$status $request_time", (), "requests are counted"),
+        ("%>s %D", ("5000",), "requests are counted"),
+    ],
+)
+def test_notes_on_durations(format: str, durations: tuple[str, ...], words: str) -> None:
+    fields = parse_format(format)
+    requests = [request for text in durations if (request := match_line(fields, f"200 {text}"))]
+    log = AccessLog(host="here", file="/log", format=format)
+    first, *_ = launcher.Recognized(log, fields, requests, len(requests)).warnings
+    assert words in first
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ def test_format_recognized() -> None:
     timed = '1.2.3.4 - - [x] "GET / HTTP/1.1" 200 17 "-" "agent" 0.001'
     assert [likely_format([line]) for line in (timed, timed[:-6], "x")] == ["nginx", "combined", None]
     assert likely_format([timed.replace("0.001", "812"), "garbage"]) == "apache"
+    assert likely_format([timed.replace("0.001", seconds) for seconds in ("0", "12")]) == "combined"
 
 
 def counted(awk: str, log: LogFormat, lines: list[str]) -> TrafficCounts:

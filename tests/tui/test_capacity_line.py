@@ -48,6 +48,15 @@ def test_line_shows_progress_then_conclusion() -> None:
     [line] = plain([ended])
     assert line.startswith("capacity 1") and line.endswith("); errors < 1%")
     assert plain([clip(ended, 20)]) == [f"{line[:19]}…"]
+    unmeasured = [
+        CapacityLevel(t=15.0, number=1, level=3, rate=150.0, until=20.0),
+        CapacityLevelEnded(t=20.0, number=1),
+        CapacityLevel(t=21.0, number=1, level=4, rate=float("inf"), until=26.0),
+        ev.Tick(t=26.0, start=21.1, run=1, worker=0, sent=1000, completed=1000, statuses={503: 1000}),
+        CapacityLevelEnded(t=26.0, number=1),
+        CapacityEnded(t=27.0, number=1, outcome="found"),
+    ]
+    assert plain([capacity_line(context_of([*events(), *unmeasured])) or ()]) == [line], "levels without ticks or rate"
     assert capacity_line(context_of(events()[:2])) is None and capacity_line(context_of([])) is None
 
 

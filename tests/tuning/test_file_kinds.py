@@ -92,6 +92,14 @@ async def test_change_creates_sysctl_file_and_undo_removes_it(file: SysctlFile, 
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o644
 
 
+async def test_a_later_file_with_the_same_key_is_noted(file: SysctlFile, shell: FaultyShell) -> None:
+    for name, text in (("10-a", KEY), ("95-b", f"# {KEY}"), ("98-c", f"{KEY}x"), ("99-d", KEY.replace(".", "/"))):
+        (file.path.parent / f"{name}.conf").write_text(f"{text} = 1\n")
+    plan = await Tuner().prepare(shell, "web1", [(file.knob(), "4096"), (file.knob("vm.swappiness"), "10")])
+    (note,) = plan.notes
+    assert note.startswith(f"{file.path.parent}/99-d.conf also sets {KEY}: it is read after {file.path}, so")
+
+
 async def test_changes_of_created_file_are_undone_in_any_order(file: SysctlFile, shell: FaultyShell) -> None:
     tuner = Tuner()
     first = await tuner.apply(shell, "web1", [(file.knob(), "4096")])

@@ -152,23 +152,30 @@ async def test_the_last_file_that_sets_it_counts(
 
 
 @pytest.mark.parametrize(
-    ("main", "more"),
+    ("kind", "name", "main", "more"),
     [
-        ("KeepAlive On\nInclude {0}/extra/\n", {"extra/k.conf": "KeepAlive Off\n"}),
-        ("KeepAlive On\nInclude {0}/a.conf\n", {"a.conf": "Include {0}/b.conf\n", "b.conf": "KeepAlive Off\n"}),
+        ("apache", "KeepAlive", "KeepAlive On\nInclude {0}/x/\n", {"x/k.conf": "KeepAlive Off\n"}),
+        (
+            *("apache", "KeepAlive", "KeepAlive On\nInclude {0}/a.conf\n"),
+            {"a.conf": "Include {0}/b.conf\n", "b.conf": "KeepAlive Off\n"},
+        ),
+        (
+            *("squid", "cache_mem", "cache_mem 1 MB\ninclude {0}/a*.conf {0}/b.conf\n"),
+            {"a.conf": "pid_filename none\n", "b.conf": "cache_mem 2 MB\n"},
+        ),
     ],
-    ids=["directory", "nested"],
+    ids=["directory", "nested", "two"],
 )
 async def test_every_way_to_include_a_file_is_followed(
-    main: str, more: dict[str, str], tmp_path: Path, shell: FaultyShell
+    kind: str, name: str, main: str, more: dict[str, str], tmp_path: Path, shell: FaultyShell
 ) -> None:
-    for name, text in {"main.conf": main, **more}.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text.format(tmp_path))
-    startup = Startup("apache", (str(tmp_path / "main.conf"),), str(tmp_path))
-    knob = CandidateKnob("KeepAlive", "apache", startup.file, directive="KeepAlive")
-    master = Process(os.getpid(), 1, "apache2", ("apache2",))
-    server = RunningServer("Apache", "apache2", 1, (), (knob,), master=master, startup=startup)
+    for file, text in {"main.conf": main, **more}.items():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(text.format(tmp_path))
+    startup = Startup(kind, (str(tmp_path / "main.conf"),), str(tmp_path))
+    knob = CandidateKnob(name, kind, startup.file, directive=name)
+    master = Process(os.getpid(), 1, kind, (kind,))
+    server = RunningServer(kind, kind, 1, (), (knob,), master=master, startup=startup)
     read = (await configuration(shell, server)).read
     (followed,) = await follow_includes(shell, "web1", server, read)
     assert followed.file == str(tmp_path / [*more][-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -55,15 +56,16 @@ def limits_of(search: CapacityState) -> tuple[Threshold, ...]:
 
 
 def levels_of(state: State, search: CapacityState) -> tuple[Level, ...]:
-    """Return the complete levels."""
+    """Return the complete levels with ticks."""
     return tuple(level for level, _ in _measured(state, search))
 
 
 def _measured(state: State, search: CapacityState) -> Iterator[tuple[Level, Segment]]:
     limits = limits_of(search)
-    segments = {segment.number: segment for segment in state.segments if segment.run == search.begun.run}
+    run = [segment for segment in state.segments if segment.run == search.begun.run]
+    segments = {segment.number: segment for segment in run if segment.seconds > 0}
     for level in search.levels[-_MOST_LEVELS:]:
-        if level.end is not None and level.rate > 0 and limits and (segment := segments.get(level.segment)) is not None:
+        if level.end is not None and 0 < level.rate < math.inf and limits and (segment := segments.get(level.segment)):
             yield level_of(level.rate, segments_result([segment], segment.plan, segment.seconds), limits), segment
 
 

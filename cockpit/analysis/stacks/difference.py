@@ -1,6 +1,7 @@
 """The difference between the CPU profiles of two sides of a comparison, by function. Pure.
 
-A value is the samples of a function per request, a ratio of sums over slices. Slices are the replicates: a function
+A value is the samples of a function per request, a ratio of sums over slices; samples at a higher rate than the lowest
+one weigh less. Slices are the replicates: a function
 differs if Welch's t test, with the variance of the ratio over slices, is significant at a false discovery rate of 5%
 over all functions (Benjamini and Hochberg, 1995); by itself, with its callees, and by cause (see `by_cause`) are three
 families of tests. The variance is the largest of batch means of one to three slices, because load and CPU speed drift,
@@ -107,7 +108,8 @@ def _requests(window: Window, part: StackSlice) -> tuple[float, float]:
 
 
 def _difference(host: str, before: Sequence[_CountedSlice], after: Sequence[_CountedSlice]) -> ProfileDifference:
-    hz = before[0].part.hz
+    hz = min(each.part.hz for each in (*before, *after))
+    seconds = [sum(each.part.samples / each.part.hz for each in side) for side in (before, after)]
     samples = tuple(sum(each.part.samples for each in side) for side in (before, after))
     costs = (sum(each.part.cost for each in side) / sum(_length(each) for each in side) for side in (before, after))
     known = ProfileDifference(
@@ -122,7 +124,7 @@ def _difference(host: str, before: Sequence[_CountedSlice], after: Sequence[_Cou
     if min(known.slices) < LEAST_SLICES or not samples[0] or not first or not second:
         return known
     own, total, causes = (
-        significant_changes(*_tables(before, after, counts))
+        significant_changes(*_tables(before, after, hz, counts))
         for counts in (
             lambda each: {name: known.own for name, known in _profile(each.part).functions.items()},
             lambda each: {name: known.total for name, known in _profile(each.part).functions.items()},
@@ -135,7 +137,7 @@ def _difference(host: str, before: Sequence[_CountedSlice], after: Sequence[_Cou
     ]
     return replace(
         known,
-        change=samples[1] / second / (samples[0] / first) - 1,
+        change=seconds[1] / second / (seconds[0] / first) - 1,
         functions=tuple(rows[:_MOST_FUNCTIONS]),
         causes=dict(sorted(causes.items(), key=lambda item: -abs(item[1]))[:_MOST_FUNCTIONS]),
     )
@@ -148,6 +150,7 @@ def _length(each: _CountedSlice) -> float:
 def _tables(
     before: Sequence[_CountedSlice],
     after: Sequence[_CountedSlice],
+    hz: int,
     counts: Callable[[_CountedSlice], Mapping[str, int]],
 ) -> tuple[SliceSamples, SliceSamples]:
     by_slice = [[counts(each) for each in side] for side in (before, after)]
@@ -155,9 +158,14 @@ def _tables(
     first, second = (
         SliceSamples(
             names,
-            np.array([[known.get(name, 0) for name in names] for known in counted], dtype=float),
+            np.array(
+                [
+                    [known.get(name, 0) * hz / each.part.hz for name in names]
+                    for known, each in zip(counted, side, strict=True)
+                ]
+            ),
             np.array([each.requests for each in side]),
-            float(sum(each.part.samples for each in side)),
+            sum(each.part.samples * hz / each.part.hz for each in side),
         )
         for side, counted in zip((before, after), by_slice, strict=True)
     )

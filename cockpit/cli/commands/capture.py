@@ -8,6 +8,7 @@ import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
@@ -20,9 +21,10 @@ from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import EXIT_GOOD, UsageError, naming
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import AccessLog, url_without_password
+from cockpit.model.text import sanitize
 from cockpit.profiles.reader import read_profile
 from cockpit.profiles.writing import toml_string, write_profile
-from cockpit.traffic.capture import CapturedRange, captured_lines, fetch, last_seconds
+from cockpit.traffic.capture import CapturedLog, CapturedRange, fetch, last_seconds
 
 
 def capture(options: Namespace) -> int:
@@ -40,11 +42,16 @@ def capture(options: Namespace) -> int:
         raise UsageError(f"{existing}: exists already; replace it with --force, or choose another file with -o")
     with naming(path.parent, "be created"):
         path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile() as raw:
-        within = asyncio.run(_fetch(logs, {host.name: host for host in hosts}, options, raw))
-        raw.seek(0)
+    with ExitStack() as stack:
+        parts = [stack.enter_context(tempfile.TemporaryFile()) for _ in logs]
+        within = asyncio.run(_fetch(logs, {host.name: host for host in hosts}, options, parts))
         with naming(log, "be written"), atomic_write(log, 0o600) as file:
-            file.writelines(captured_lines(raw, within, cut_queries=options.cut_queries))
+            for each, part in zip(logs, parts, strict=True):
+                part.seek(0)
+                captured = CapturedLog(part, within)
+                file.writelines(captured.lines(cut_queries=options.cut_queries))
+                for note in captured.notes:
+                    print(f"cockpit: {sanitize(f'{each.host}: {each.file}')}: {note}", file=sys.stderr)
             if not file.tell():
                 raise UsageError(f"{', '.join(each.file for each in logs)}: no request in this time")
     url, name = toml_string(url_without_password(profile.plan.url)), toml_string(log.name)
@@ -59,11 +66,11 @@ def capture(options: Namespace) -> int:
 
 
 async def _fetch(
-    logs: Sequence[AccessLog], hosts: dict[str, HostConfig], options: Namespace, into: IO[bytes]
+    logs: Sequence[AccessLog], hosts: dict[str, HostConfig], options: Namespace, parts: Sequence[IO[bytes]]
 ) -> CapturedRange:
-    """Append the lines of all logs; of several, the last minutes are those of the first one. Raises HostError."""
+    """Write the lines of each log; of several, the last minutes are those of the first one. Raises HostError."""
     within = None if options.last is not None else CapturedRange(options.begin, options.end)
-    for log in logs:
+    for log, into in zip(logs, parts, strict=True):
         shell = await open_shell(hosts[log.host], options.ssh_config)
         try:
             within = within or await last_seconds(shell, log.file, options.last)

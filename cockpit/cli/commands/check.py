@@ -29,7 +29,7 @@ from cockpit.cli.commands.check_against import run_against
 from cockpit.cli.live import RecordingTarget, headless, hlog_into
 from cockpit.cli.load_arguments import given_flags
 from cockpit.cli.open_recording import recording_at
-from cockpit.cli.profile_argument import chosen_profile
+from cockpit.cli.profile_argument import chosen_profile, print_replay
 from cockpit.cli.terminal import emit_text, put
 from cockpit.cli.thresholds import thresholds_for, thresholds_of
 from cockpit.metrics.results import RunResult, all_results, runs_result
@@ -94,6 +94,7 @@ def check(options: Namespace) -> int:
 def _run(options: Namespace) -> CheckResult | None:
     """Check new runs; return None if interrupted before any load. Raises TargetError, HostError."""
     profile = chosen_profile(options)
+    print_replay(profile.plan)
     if options.quick and not profile.plan.stages:
         profile = replace(profile, plan=replace(profile.plan, duration=QUICK), max_duration=None)
     base = _baseline(options, profile.baseline, profile.plan)

@@ -11,7 +11,7 @@ from cockpit.analysis.verdicts.segments import verdicts
 from cockpit.cli.commands.duet import without_competition
 from cockpit.cli.live import RecordingTarget, headless, hlog_into
 from cockpit.cli.load_plan import errors_name_flags
-from cockpit.cli.profile_argument import chosen_profile
+from cockpit.cli.profile_argument import chosen_profile, print_replay
 from cockpit.metrics.margins import TOLERATED_LOSS
 from cockpit.metrics.results import all_results
 from cockpit.model.errors import TargetError
@@ -26,6 +26,7 @@ def run_against(options: Namespace) -> CheckResult | None:
     """Load target and base until it is known whether the target is worse; return None if interrupted before any load.
     Raises TargetError, HostError."""
     profile = without_competition(_profile(options), options)
+    print_replay(profile.plan)
     with hlog_into(options.hlog) as listen:
         end = headless(profile, options.ssh_config, RecordingTarget(options.record), listen=listen)
     results, judged = all_results(end.state), verdicts(end.state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from argparse import Namespace
 
-from cockpit.cli.profile_argument import chosen_profile
+from cockpit.cli.profile_argument import chosen_profile, print_replay
 from cockpit.cli.streams import streams_of
 from cockpit.load.preflight import Preflight, preflight
 from cockpit.model.errors import CockpitError
@@ -20,6 +20,7 @@ def run(options: Namespace) -> int:
 def run_profile(profile: Profile, options: Namespace, until: str | None = None) -> int:
     """Run a profile as `cockpit run` does: contact the target, then load all modules of a session and run it. `until`:
     limits of a capacity search instead of the plan."""
+    print_replay(profile.plan)
     if until is not None:
         from cockpit.cli.run_session import check_search
 

@@ -21,7 +21,7 @@ from cockpit.hosts.target_host import is_on_host
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import UsageError
 from cockpit.model.host.samples import HostConfig
-from cockpit.model.load.plan import AccessLog
+from cockpit.model.load.plan import AccessLog, LoadPlan
 from cockpit.model.text import sanitize
 from cockpit.profiles.profile import LogTiming, Profile
 from cockpit.setup.profile_draft import hosts_named
@@ -38,8 +38,15 @@ def watch(options: Namespace) -> int:
     profile = chosen_profile(options)
     hosts = hosts_of(profile, options)
     logs = _logs(hosts, profile.plan.url, options, offer=True)
-    plan = replace(profile.plan, traffic=tuple(log for log, _ in logs), duration=options.duration)
-    plan = replace(plan, workers=1, requests=None, stages=(), mix=())
+    # The profile's headers and socket tell its secrets and the port of its servers; its load is not sent.
+    plan = LoadPlan(
+        url=profile.plan.url,
+        headers=profile.plan.headers,
+        unix=profile.plan.unix,
+        traffic=tuple(log for log, _ in logs),
+        duration=options.duration,
+        extend=profile.plan.extend,
+    )
     options.start = True
     profile = with_timings(profile, logs)
     profile = replace(profile, hosts=hosts, plan=plan, guard=(*profile.guard, *options.guard), ask=options.ask)

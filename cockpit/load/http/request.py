@@ -16,6 +16,8 @@ from cockpit.model.load.plan import LoadPlan, Request, url_without_password
 _BODILESS = frozenset({"GET", "HEAD", "DELETE", "OPTIONS", "TRACE"})
 # Retried if a reused connection is lost before the first byte of the response (RFC 9110 section 9.2.2).
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
+# Characters of a part of a name, RFC 1035.
+_LONGEST_LABEL = 63
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -45,7 +47,7 @@ def target_of(url: str) -> RequestTarget:
         raise UsageError(f"{shown}: not an http or https URL; write it as http://localhost:8080/")
     if not host or port == 0:
         raise UsageError(f"{shown}: the URL has no host, or port 0; write it as http://localhost:8080/")
-    name, zone = _without_zone(_ascii_name(host, shown))
+    name, zone = _without_zone(ascii_name(host, shown))
     path = quote(parts.path or "/", safe=PLAIN)
     if parts.query:
         path += "?" + quote(parts.query, safe=PLAIN)
@@ -62,12 +64,14 @@ def _without_zone(host: str) -> tuple[str, str]:
     return (address, zone.removeprefix("25")) if ":" in address and zone.removeprefix("25") else (host, "")
 
 
-def _ascii_name(host: str, shown: str) -> str:
+def ascii_name(host: str, shown: str) -> str:
+    """Return a host name as it is sent. Raises UsageError, with `shown` as its subject."""
     try:
         name = host if host.isascii() else host.encode("idna").decode("ascii")
     except UnicodeError:
         raise UsageError(f"{shown}: invalid host name {host}") from None
-    if any(char.isspace() for char in name):
+    labels = name.removesuffix(".").split(".")
+    if not name.isprintable() or " " in name or not all(0 < len(label) <= _LONGEST_LABEL for label in labels):
         raise UsageError(f"{shown}: invalid host name {host!r}")
     return name
 
@@ -117,7 +121,7 @@ def destination(plan: LoadPlan) -> tuple[str, int]:
         host, port, valid = None, None, False
     if not host or not valid:
         raise UsageError(f"connect to {plan.connect_to!r}: not a host and a port, as in localhost:8080 or [::1]:8080")
-    return _with_zone(*_without_zone(_ascii_name(host, plan.connect_to))), port or target.port
+    return _with_zone(*_without_zone(ascii_name(host, plan.connect_to))), port or target.port
 
 
 def _with_zone(host: str, zone: str) -> str:

@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Any
 
 from cockpit.load.failures import TLS_CUT, TLS_TROUBLE
+from cockpit.load.http.request import ascii_name
 from cockpit.model.errors import UsageError
 from cockpit.model.load import plan as load
 from cockpit.model.tls import TlsParameters
@@ -32,7 +33,9 @@ def alpn_of(version: load.HttpVersion) -> tuple[str, ...]:
 
 def context_of(tls: load.Tls, alpn: Sequence[str] = ("http/1.1",)) -> ssl.SSLContext:
     """Return an SSL context with the TLS settings of a plan, which offers the protocols `alpn`. Raises UsageError for
-    invalid files."""
+    invalid files, and for an invalid server name."""
+    if tls.sni:
+        ascii_name(tls.sni, "--sni, tls.sni")
     for path in (tls.ca, tls.cert, tls.key):
         if path and not os.path.isfile(path):  # noqa: PTH113
             raise UsageError(f"{path}: no such file; TLS certificates and keys are read from PEM files")

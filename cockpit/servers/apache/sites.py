@@ -24,8 +24,8 @@ from cockpit.servers.site_logs import (
 LOG_DIRECTORY = "APACHE_LOG_DIR"
 _DEBIAN = "/var/log/apache2"
 _VARIABLE = re.compile(r"\$\{(\w{1,100})\}")
-# A duration in a format.
-_DURATION = re.compile(r"%[^A-Za-z%]*(?:\{(?:s|ms|us)\})?[DT]")
+# A duration in a format, unless it is in whole seconds.
+_DURATION = re.compile(r"%[^A-Za-z%]*(?:D|\{(?:ms|us)\}T)")
 # Enclosing sections, name in lower case, arguments and line.
 _Directive = tuple[tuple[ConfigBlock, ...], str, list[str], int]
 _COMMON = '%h %l %u %t "%r" %>s %b'

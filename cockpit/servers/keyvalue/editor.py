@@ -32,7 +32,7 @@ _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:*-]*")
 _BARE = re.compile(rb"[A-Za-z0-9_@%+=:,./-]+")
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})")
 # An expansion other than a variable.
-_EXPANSION = re.compile(rb"(?<!\\)\$(?=[0-9{#?$!@*-])(?!\{[A-Za-z_][A-Za-z0-9_]*\})")
+_EXPANSION = re.compile(r"\$(?=[0-9{#?$!@*-])(?!\{[A-Za-z_][A-Za-z0-9_]*\})")
 _SPACED = re.compile(rb"^[ \t]*-?[\w./]+[ \t]+=", re.MULTILINE)
 # An EnvironmentFile of systemd, in which a quote inside of an unquoted value is a character.
 _UNQUOTED = re.compile(
@@ -69,7 +69,7 @@ def quote_for_shell(value: str, like: bytes | None = None) -> bytes:
     """Quote the value for a shell. Raises ConfigError if the old value is the output of a command."""
     raw = encode_line(value, may_be_empty=True)
     kept = _variables(like)
-    if like and like.startswith(b"'"):
+    if like and like.startswith(b"'") and not kept:
         return b"'" + raw.replace(b"'", b"'\\''") + b"'"
     if _BARE.fullmatch(raw) and not (like and like.startswith(b'"')):
         return raw
@@ -100,14 +100,15 @@ class _Text(NamedTuple):
 
 def _variables(like: bytes | None) -> frozenset[str]:
     """Return the variables in the old value. Raises ConfigError if it is the output of a command."""
-    text, live = _unquoted(like or b"")
-    if not live:
-        return frozenset()
-    if "$(" in text or "`" in text:
+    text, active = _unquoted(like or b"")
+    if "$(" in active or "`" in active:
         raise ConfigError("the value is the output of a command; change it by hand")
-    if _EXPANSION.search(like or b""):
+    if _EXPANSION.search(active):
         raise ConfigError("the value has an expansion that is not only a variable; change it by hand")
-    return frozenset(_VARIABLE.findall(text))
+    variables = _VARIABLE.findall(active)
+    if variables != [name for name in _VARIABLE.findall(text) if name in variables]:
+        raise ConfigError("quotes around a part of the value decide what is a variable; change it by hand")
+    return frozenset(variables)
 
 
 def _escaped(value: str, kept: frozenset[str]) -> bytes:
@@ -263,25 +264,26 @@ def _insertion(text: ConfigText, key: str, section: str | None, parsed: _Text) -
     return text.new_line(at, key.encode() + (b" = " if spaced else b"="))
 
 
-def _unquoted(raw: bytes) -> tuple[str, bool]:
-    """Remove the quoting of a shell word. Return the text, and whether it contains an active `$` or backtick."""
-    out = bytearray()
-    live = False
+def _unquoted(raw: bytes) -> tuple[str, str]:
+    """Remove the quoting of a shell word. Return the text, and the text in which NUL replaces quotes, `$` and backticks
+    that are characters, so that the others are active."""
+    out, active = bytearray(), bytearray()
     quote, at = 0, 0
     while at < len(raw):
         byte, following = raw[at], raw[at + 1 : at + 2]
-        if byte == quote:
-            quote = 0
-        elif not quote and byte in b"\"'":
-            quote = byte
+        if byte == quote or (not quote and byte in b"\"'"):
+            quote = 0 if quote else byte
+            active.append(0)
         elif byte == 0x5C and quote != 0x27 and following and (not quote or following in b'$`"\\\n'):
-            out += b"" if following == b"\n" else following
+            escaped = b"" if following == b"\n" else following
+            out += escaped
+            active += b"\0" if escaped in (b"$", b"`") else escaped
             at += 1
         else:
-            live = live or (byte in b"$`" and quote != 0x27)
             out.append(byte)
+            active.append(0 if byte in b"$`" and quote == 0x27 else byte)
         at += 1
-    return out.decode("utf-8", "backslashreplace"), live
+    return out.decode("utf-8", "backslashreplace"), active.decode("utf-8", "backslashreplace")
 
 
 def _statement(text: ConfigText, key: str, line: _KeyLine, parsed: _Text) -> Statement:

@@ -43,6 +43,10 @@ class SquidGrammar(Grammar):
 
         return Location(tuple(_statement(text, line, name.encode()) for line in matches), insert)
 
+    @staticmethod
+    def paths(arguments: str) -> list[str]:
+        return arguments.split()
+
     def encode(self, value: str, like: bytes | None = None) -> bytes:
         raw = encode_line(value)
         if raw.endswith(b"\\"):

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from cockpit.model.errors import ChangeRefused
 from cockpit.model.text import sanitize
+from cockpit.servers.editing import Grammar
 from cockpit.servers.inventory import Inventory, parse_inventory, safe_path
 from cockpit.servers.kind import RunningServer
-from cockpit.servers.registry import FILES, INCLUDES, LIBRARIES, PROCESSES, TEXTS, VARIABLES, VERSIONS
+from cockpit.servers.registry import FILES, GRAMMARS, INCLUDES, LIBRARIES, PROCESSES, TEXTS, VARIABLES, VERSIONS
 from cockpit.servers.startup import Instance, absolute
 from cockpit.tuning import files
 from cockpit.tuning.remote import Remote
@@ -84,7 +85,7 @@ async def environment_files(remote: Remote, unit: str) -> dict[str, str]:
 async def configuration_files(remote: Remote, instance: Instance) -> ConfigurationFiles:
     """Follow the includes of a running server's main files. Raises HostError."""
     startup = instance.startup
-    include, root = INCLUDES.get(startup.kind), startup.root
+    root = startup.root
     reals: dict[str, str] = {}
     gaps: list[str] = [startup.uncertainty] if startup.uncertainty else []
     foreign: list[str] = []
@@ -103,10 +104,10 @@ async def configuration_files(remote: Remote, instance: Instance) -> Configurati
                     foreign += [name] if same == "no" else []
                 case ["unread", name]:
                     gaps.append(f"{name} cannot be read")
-                case ["line", *words] if include:
+                case ["line", *words] if startup.kind in INCLUDES:
                     text = "\t".join(words)
                     root = _server_root(text, root)
-                    unread += _included(text, include, root, gaps)
+                    unread += _included(text, startup.kind, root, gaps)
         unread = [path for path in dict.fromkeys(unread) if path not in asked]
     if unread:
         gaps.append("it has too many includes to follow")
@@ -134,13 +135,14 @@ def _server_root(line: str, root: str) -> str:
     return absolute(value[0].strip().strip('"'), root) if value and name.lower() == "serverroot" else root
 
 
-def _included(line: str, include: re.Pattern[str], root: str, gaps: list[str]) -> list[str]:
+def _included(line: str, kind: str, root: str, gaps: list[str]) -> list[str]:
     """Return the paths and patterns that a line includes; add unresolvable ones to `gaps`."""
     if line.lstrip().startswith("#"):
         return []
     paths = []
-    for written in include.findall(line):
-        path = absolute(written.strip("\"'"), root)
+    grammar = GRAMMARS.get(kind, Grammar)
+    for written in (each for arguments in INCLUDES[kind].findall(line) for each in grammar.paths(arguments)):
+        path = absolute(written, root)
         if not path or "$" in path:
             gaps.append(f"include {written[:200]!r} cannot be resolved")
         else:
