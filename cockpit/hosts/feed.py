@@ -169,7 +169,9 @@ class HostFeed:
     async def _watch(self) -> NoReturn:
         shell = await open_shell(self.config, self.ssh_config, self._asking, self._keyring)
         try:
-            probe = await Probe.start(shell, self.config, self.target_port())
+            # ssh -G may take long.
+            port = await asyncio.to_thread(self.target_port)
+            probe = await Probe.start(shell, self.config, port)
             try:
                 self._shell = shell
                 self._connected.set()

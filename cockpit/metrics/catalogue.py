@@ -135,7 +135,7 @@ _HOST = (
         "cpu.other",
         PERCENT,
         "%others",
-        "CPU time of programs other than the watched servers and cockpit, of all cores",
+        "CPU time of programs other than the watched servers and cockpit, and stolen time, of all cores",
         "cpu_other",
     ),
     Metric("cpu.busy", PERCENT, "%busy", "CPU time that was not idle", long="CPU"),
@@ -156,10 +156,14 @@ _HOST = (
     Metric("io.wtps", RATE, "wtps", "write requests to disks", "io_writes"),
     Metric("io.bread", BLOCKS, "bread/s", "bytes read from disks", "io_read"),
     Metric("io.bwrtn", BLOCKS, "bwrtn/s", "bytes written to disks", "io_written"),
-    Metric("net.rxpck", PACKETS, "rxpck/s", "packets received, without loopback", "net_receive"),
-    Metric("net.txpck", PACKETS, "txpck/s", "packets sent, without loopback", "net_transmit"),
-    Metric("net.rxkb", KIBIBYTES_PER_S, "rxkB/s", "bytes received, without loopback", "net_receive"),
-    Metric("net.txkb", KIBIBYTES_PER_S, "txkB/s", "bytes sent, without loopback", "net_transmit"),
+    Metric("net.rxpck", PACKETS, "rxpck/s", "packets received, without loopback and virtual interfaces", "net_receive"),
+    Metric("net.txpck", PACKETS, "txpck/s", "packets sent, without loopback and virtual interfaces", "net_transmit"),
+    Metric(
+        "net.rxkb", KIBIBYTES_PER_S, "rxkB/s", "bytes received, without loopback and virtual interfaces", "net_receive"
+    ),
+    Metric(
+        "net.txkb", KIBIBYTES_PER_S, "txkB/s", "bytes sent, without loopback and virtual interfaces", "net_transmit"
+    ),
     Metric("net.errors", RATE, "err/s", "errors of network interfaces", "net_errors"),
     Metric("net.drops", RATE, "drop/s", "packets dropped by network interfaces", "net_drops"),
     Metric("disk.tps", RATE, "tps"),

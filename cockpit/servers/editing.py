@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 # It may precede a UTF-8 text. Edits keep it; the grammars do not see it.
@@ -51,7 +53,11 @@ class ConfigText(bytes):
 
     def line_number(self, at: int) -> int:
         """Return the line number of the byte `at`, from 1."""
-        return self.count(b"\n", 0, at) + 1
+        return bisect_left(self._line_feeds, at) + 1
+
+    @cached_property
+    def _line_feeds(self) -> list[int]:
+        return [match.start() for match in re.finditer(b"\n", self)]
 
     def line_start(self, at: int) -> int:
         return self.rfind(b"\n", 0, at) + 1
@@ -273,11 +279,14 @@ class Grammar(ABC):
         return text[: len(text) - len(plain)] + changed
 
 
-def values_of(grammar: Grammar, text: str, name: str) -> Iterator[tuple[str | None, str]]:
-    """Yield the sections of a text, None for its top level, that set a directive once, with its value."""
+def values_of(
+    grammar: Grammar, text: str, name: str, conditional: Iterable[str] = ()
+) -> Iterator[tuple[str | None, str]]:
+    """Yield the sections of a text, None for its top level, that set a directive once, with its value; also of these
+    `conditional` sections."""
     raw = text.encode()
     try:
-        sections = [None, *grammar.sections_of(raw, (name,))]
+        sections = [None, *grammar.sections_of(raw, (name,)), *conditional]
     except ConfigError:
         return
     for section in sections:

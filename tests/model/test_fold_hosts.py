@@ -266,6 +266,14 @@ def test_interface_rates_match_sar_and_sum_excludes_loopback() -> None:
     assert (host.point.net.rxkb, host.point.net.rxpck, host.point.net.txkb) == (2052, 2052, 1024)
 
 
+def test_sum_excludes_interfaces_whose_traffic_passes_another_one() -> None:
+    names = ("eth0", "docker0", "veth1a", "br-1f", "bond0", "eth0.7")
+    host = host_of(sample(1, nets=tuple(map(net, names))), sample(2, nets=tuple(net(name, 1 << 20) for name in names)))
+    assert host.point.net.rxkb == 1024 and len(host.nets) == len(names)
+    host = host_of(sample(1, nets=(net("wg0"),)), sample(2, nets=(net("wg0", 1 << 20),)))
+    assert host.point.net.rxkb == 1024, "the only one"
+
+
 def test_rates_per_core_and_small_decrease_of_iowait() -> None:
 
     def cores(*busy: int, t: int) -> tuple[CpuCounters, ...]:

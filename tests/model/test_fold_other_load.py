@@ -32,10 +32,10 @@ def start(*names: str, boot: str = "", processes: tuple[str, ...] = ("apache2",)
 
 
 def sample(
-    t: float, used: int, host: str = "web1", pid: int = 7, probe: float = 0.0, **changed: object
+    t: float, used: int, host: str = "web1", pid: int = 7, begun: int = 10, probe: float = 0.0, **changed: object
 ) -> ev.HostSample:
     """A sample `t` seconds after the start, with `used` clock ticks of CPU in the watched processes."""
-    process = ProcessCounters(pid, 1, 10, "S", "apache2", 0, 0, 1, 0, 0, 0, "apache2")
+    process = ProcessCounters(pid, 1, begun, "S", "apache2", 0, 0, 1, 0, 0, 0, "apache2")
     values: dict[str, object] = {
         "cpu": CpuCounters(*(round(t * getattr(PER_SECOND, name)) for name in PER_SECOND.__struct_fields__)),
         "processes": (process,),
@@ -105,13 +105,15 @@ def test_hosts_on_same_machine_are_subtracted_from_each_other() -> None:
     rounds = [
         event
         for t in range(1, 6)
-        for event in (sample(t, 10 * t, "web1"), sample(t + 0.4, round(4 * (t + 0.4)), "app1", pid=8))
+        for event in (sample(t, 10 * t, "web1"), sample(t + 0.4, round(4 * (t + 0.4)), "app1", begun=11))
     ]
     events = [*start("web1", "app1"), *rounds]
     # 35 ticks of 200, minus 10 and 4.
     assert others(events)[-1] == pytest.approx(10.5, abs=0.3)
     assert others(events, "app1")[-1] == pytest.approx(10.5, abs=0.3)
-    rounds = [event for t in range(1, 6) for event in (sample(t, 10 * t, "web1"), sample(t + 0.4, 10 * t + 4, "app1"))]
+    rounds = [
+        event for t in range(1, 6) for event in (sample(t, 10 * t, "web1"), sample(t + 0.4, 10 * t + 4, "app1", pid=1))
+    ]
     events = [*start("web1", "app1"), *rounds]
     assert others(events)[-1] == pytest.approx(12.5, abs=0.3)
 
@@ -126,7 +128,7 @@ def test_burst_on_other_host_is_extrapolated_and_corrected() -> None:
 
     events = [*start("web1", "app1")]
     for (t, used), at in zip(worked.items(), (1, 2, 3, 4), strict=True):
-        events += [sample(at, 0, cpu=busy(at)), sample(t, used, "app1", pid=8, cpu=busy(t))]
+        events += [sample(at, 0, cpu=busy(at)), sample(t, used, "app1", begun=11, cpu=busy(t))]
     found = others([*events, sample(5, 0, cpu=busy(5))])
     assert found[1:] == [45.0, -90.0, 45.0, 0.0]
 
@@ -141,7 +143,7 @@ def test_other_load_is_a_run_metric() -> None:
     table = run_text(result)
     assert (
         warning_words(run_warnings(result)[0])
-        == "other programs took 11% of the CPU of web1; if they serve the load, watch them"
+        == "other programs took 11% of the CPU of web1, with %steal; if they serve the load, watch them"
     )
     assert re.search(r"\n  cpu .*%others 11.0%", table)
 

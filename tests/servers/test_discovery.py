@@ -164,6 +164,8 @@ def test_stats_socket_is_offered_only_to_root_and_status_only_if_enabled() -> No
     assert off.status == ()
     on = discover(running + texts(file, f'{module}status.status-url = "/server-status"\n'))["lighttpd"]
     assert [page.url for page in on.status] == ["http://localhost:8081/server-status?auto"]
+    workers = f'{module}status.status-url = "/server-status"\nserver.max-worker = 4\n'
+    assert discover(running + texts(file, workers))["lighttpd"].status == (), "each worker counts its own requests"
 
 
 def test_unrequested_texts_are_ignored() -> None:

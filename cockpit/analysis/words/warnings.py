@@ -14,8 +14,8 @@ _TEXTS = {
     WarningKind.REDIRECTED: "{count} of {total} responses redirect and are not followed: load {subject} instead",
     WarningKind.GENERATOR_SATURATED: "generator saturated for {share:.0%} of the time: the server may be faster than "
     "measured",
-    WarningKind.OTHER_LOAD: "other programs took {share:.0%} of the CPU of {subject}; if they serve the load, "
-    "watch them",
+    WarningKind.OTHER_LOAD: "other programs took {share:.0%} of the CPU of {subject}, with %steal; if they serve the "
+    "load, watch them",
     WarningKind.CPU_WAIT: "the generator waited {share:.0%} of the time for a CPU: latencies include that wait",
     WarningKind.STALLED: "no response for {seconds:.1f} s ({share:.0%} of the time): closed load sends nothing while "
     "it waits, so the percentiles are too low (coordinated omission); measure at a constant rate (-q)",

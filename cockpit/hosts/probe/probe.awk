@@ -146,18 +146,19 @@ function send_pressure(path,   line, word) {
 
 # Send the accept queue of each listening socket by port, both hexadecimal. The kernel lists these sockets first, but
 # fills the rest of the first block from the table of all connections, which is expensive on a host with much memory.
-function send_queues(   line, word, path, queues, sockets, at, i, n) {
+function send_queues(   line, word, path, queues, sockets, at, i, n, idle) {
   queues = sockets = target_sockets = upstream_sockets = ""
-  n = 0
+  split("", idle)
   for (i = 1; i <= 2; i++) {
+    n = 0
     path = i == 1 ? "net/tcp" : "net/tcp6"
     if (!is_readable(path)) continue
     getline line < path
     while ((getline line < path) > 0) {
       split(line, word, " ")
-      if (word[4] != "0A" || n++ >= 256) break
+      if (word[4] != "0A" || n++ >= 4096) break
       at = substr(word[2], length(word[2]) - 3)
-      queues = queues " " at " " substr(word[5], 10)
+      if ((line = substr(word[5], 10)) !~ /^0+$/ || !idle[at]++) queues = queues " " at " " line
       sockets = sockets " " word[10]
       if (at == port "") target_sockets = target_sockets " " word[10]
       else if (index(ports, " " at " ")) upstream_sockets = upstream_sockets " " word[10]
@@ -236,6 +237,13 @@ function send_group(   line) {
   }
 }
 
+# The group at the directory of a list of controllers, or at that of one of them: the kernel and the directory may have
+# the list in another order.
+function first_group(names, name, where, file,   group) {
+  group = group_at(groups "/" names, where, file)
+  return group == "" ? group_at(groups "/" name, where, file) : group
+}
+
 function find_group(   pid, first, line, at, names, where, two, nested, root) {
   cpu_group = usage_group = memory_group = two = first = ""
   if (listener in stat_head) first = listener
@@ -248,10 +256,10 @@ function find_group(   pid, first, line, at, names, where, two, nested, root) {
     if (where ~ /(^|\/)\.\.(\/|$)/) where = "/"
     if (names == "") two = where
     if (names ~ /(^|,)cpu(,|$)/) nested = where != "/"
-    if (names ~ /(^|,)cpu(,|$)/) cpu_group = group_at(groups "/" names, where, "cpu.cfs_quota_us")
+    if (names ~ /(^|,)cpu(,|$)/) cpu_group = first_group(names, "cpu", where, "cpu.cfs_quota_us")
     if (where == "/" && names ~ /(^|,)cpuacct(,|$)/) root["cpuacct"] = groups "/" names "/"
     if (where == "/" && names == "memory") root["memory"] = groups "/" names "/"
-    if (names ~ /(^|,)cpuacct(,|$)/) usage_group = group_at(groups "/" names, where, "cpuacct.usage")
+    if (names ~ /(^|,)cpuacct(,|$)/) usage_group = first_group(names, "cpuacct", where, "cpuacct.usage")
     if (names ~ /(^|,)memory(,|$)/) memory_group = group_at(groups "/" names, where, "memory.limit_in_bytes")
   }
   if (first != "") close(first "/cgroup")

@@ -45,6 +45,6 @@ async def ask_socket(
     if done.exit_status != 0 or not done.stdout:
         lines = done.stderr.decode("utf-8", "replace").split("\n")
         why = next((line.strip() for line in lines if line.strip()), "no response")
-        hint = "; log in as root or a member of its group" if "denied" in why else ""
+        hint = "; log in as root or a member of its group" if "ermission denied" in why else ""
         raise HostError(f"{path}: {sanitize(why, 200)}{hint}")
     return done.stdout

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from cockpit.model.events import HostSample
 from cockpit.model.generators import CpuTimes, GeneratorMachine, GeneratorSample
 from cockpit.model.host.rates import ReadingStep
-from cockpit.model.host.samples import CpuCounters, HostReading, identity
+from cockpit.model.host.samples import CpuCounters, HostReading
 from cockpit.model.host.state import CpuUsage, HostState
 from cockpit.model.state import State
 
@@ -68,11 +68,11 @@ def claims_at(state: State, host: HostState, event: HostSample) -> dict[str, flo
     boot = host.facts.boot if host.facts else ""
     if not boot:
         return claims
-    seen = set(map(identity, event.reading.processes))
+    seen = _origins(event)
     for name, other in state.hosts.items():
         if name == host.config.name or other.facts is None or other.facts.boot != boot or other.sample is None:
             continue
-        processes = set(map(identity, other.sample.reading.processes))
+        processes = _origins(other.sample)
         # Processes that two hosts see would be subtracted twice.
         if not processes & seen:
             claims[name] = other.claim.at(event.t)
@@ -80,6 +80,11 @@ def claims_at(state: State, host: HostState, event: HostSample) -> dict[str, flo
     if state.generator is not None and state.started is not None and state.started.boot == boot:
         claims[GENERATOR] = state.generator.own_at(event.t)
     return claims
+
+
+def _origins(event: HostSample) -> set[tuple[str, int]]:
+    """Return names and starts of the processes, which a container and its machine see alike, unlike their PIDs."""
+    return {(process.comm, process.start) for process in event.reading.processes}
 
 
 class CpuSplit(NamedTuple):

@@ -5,6 +5,7 @@ A counter that decreased, wrapped or jumped beyond hardware limits has no rate: 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from types import MappingProxyType
@@ -27,6 +28,11 @@ from cockpit.model.host.state import CpuShare, DiskRates, IoRates, MemoryUse, Ne
 
 KIB = 1024
 LOOPBACK = "lo"
+# Bridges, bonds, VLANs, tunnels and interfaces of containers and guests, by their usual names.
+_VIRTUAL = re.compile(
+    r"(?:br|bond|cni|docker|dummy|ifb|lxcbr|lxdbr|podman|team|tun|virbr|vlan|vmbr|wg)\d.*|"
+    r"(?:br-|cali|flannel|tap|veth|vxlan).*|.*[.@]\d+"
+)
 # Plausible maxima of a disk or an interface: requests or packets/s, bytes/s.
 MOST_REQUESTS, MOST_BYTES = 1e9, 1e12
 SECTOR = 512
@@ -305,8 +311,10 @@ def net_rates(old: NetCounters, new: NetCounters, seconds: float) -> NetRates | 
 
 
 def total_net(nets: Sequence[NetRates]) -> NetRates | None:
-    """Return the sum of all interfaces except the loopback; None if there is none."""
-    counted = [net for net in nets if net.name != LOOPBACK]
+    """Return the sum of all interfaces except the loopback, and virtual ones whose traffic passes another interface;
+    None if there is none."""
+    others = [net for net in nets if net.name != LOOPBACK]
+    counted = [net for net in others if not _VIRTUAL.fullmatch(net.name)] or others
     if not counted:
         return None
     names = NetRates.__struct_fields__[1:]

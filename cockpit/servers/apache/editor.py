@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from cockpit.servers.apache import virtual_hosts
 from cockpit.servers.apache.coercions import WHOLE_NUMBERS, coerced_pair
 from cockpit.servers.apache.grammar import MACRO, ConfigBlock, Item, items, lines, word_at, words
+from cockpit.servers.apache.settings import SETTINGS
 from cockpit.servers.editing import (
     SPACE,
     ConfigError,
@@ -34,8 +35,8 @@ _RENAMED = {b"maxclients": b"maxrequestworkers", b"maxrequestsperchild": b"maxco
 MPMS = ("prefork", "worker", "event")
 _MPM_NAMES = "mpm_{}_module", "{}.c"
 _MPM = re.compile("|".join(re.escape(form.format(mpm)) for mpm in MPMS for form in _MPM_NAMES))
-# Directives with several arguments.
-_LISTS = frozenset({"allowoverride", "customlog", "directoryindex", "listen", "protocols"})
+# Known directives with one argument.
+_SINGLE = frozenset(map(str.lower, SETTINGS)) - {"allowoverride", "customlog", "directoryindex", "listen", "protocols"}
 _NUMBER = re.compile(r"-?[0-9]+|\$\{\w+\}")
 
 
@@ -85,7 +86,7 @@ class ApacheGrammar(Grammar):
 
     def refusal(self, name: str, value: str) -> str:
         raw = self.encode(value)
-        if len(list(words(raw))) > 1 and name.lower() not in _LISTS:
+        if len(list(words(raw))) > 1 and name.lower() in _SINGLE:
             return "is more than one word; put it in quotes"
         if name.lower() in WHOLE_NUMBERS and not _NUMBER.fullmatch(raw.decode()):
             return "is not a whole number; Apache would silently read another number"

@@ -26,6 +26,10 @@ _DEBIAN = "/var/log/apache2"
 _VARIABLE = re.compile(r"\$\{(\w{1,100})\}")
 # A duration in a format, unless it is in whole seconds.
 _DURATION = re.compile(r"%[^A-Za-z%]*(?:D|\{(?:ms|us)\}T)")
+# Parts of a format that name the request: other logs, such as cPanel's bytes_log, have no requests.
+_REQUEST = re.compile(r"%[<>!0-9,]*[rU]")
+# Sections of the module that writes these logs: their condition is true.
+_LOGGING = ("IfModule log_config_module", "IfModule mod_log_config.c")
 # Enclosing sections, name in lower case, arguments and line.
 _Directive = tuple[tuple[ConfigBlock, ...], str, list[str], int]
 _COMMON = '%h %l %u %t "%r" %>s %b'
@@ -43,7 +47,8 @@ def sites(texts: Iterable[str], directory: str, variables: Mapping[str, str]) ->
             sites[block] = site._replace(names=(*site.names, *map(host_of, arguments)))
         elif name in ("customlog", "transferlog"):
             log = logs.of(arguments if name == "customlog" else arguments[:1])
-            sites[block] = site._replace(logs=(*site.logs, *((log,) if log.file else ())))
+            if log.file and _REQUEST.search(log.format):
+                sites[block] = site._replace(logs=(*site.logs, log))
     main = sites.pop(None, Site())._replace(ports=())
     return [*(site if site.logs else site._replace(logs=main.logs) for site in sites.values()), main]
 
@@ -55,7 +60,7 @@ def timed(texts: Mapping[str, str], directory: str, variables: Mapping[str, str]
     known = _Logs([directive for text in texts.values() for directive in directives(text)], directory, variables)
     grammar, changed, matches = ApacheGrammar(), f"{log.format} %D", []
     for file, text in texts.items():
-        for section, value in values_of(grammar, text, "CustomLog"):
+        for section, value in values_of(grammar, text, "CustomLog", _LOGGING):
             row = list(words(value.encode()))
             if known.of([word.content.decode("utf-8", "replace") for word in row]) == log:
                 raw, style = value.encode(), row[:2][-1]

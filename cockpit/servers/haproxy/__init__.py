@@ -62,7 +62,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
 
 def _reload(process: Process, files: tuple[str, ...], pid_file: str) -> str:
     """Return the reload command: of its unit, else a signal to the master. "": without a master it cannot reload."""
-    if process.unit and process.unit != "haproxy.service":
+    if process.unit:
         return command("systemctl", "reload", process.unit)
     if files[0] == _CONFIG:
         return "service haproxy reload"

@@ -40,6 +40,15 @@ _CONDITION = ".if"
 # Keywords without arguments: `on` is the keyword, `off` is `no` and the keyword.
 FLAGS = ("option http-keep-alive", "option http-server-close", "option httpclose", "option httplog")
 _NO = b"no"
+# Keywords that begin no section, also at the start of a line.
+_KEYWORD = re.compile(
+    rb"(?:no|acl|balance|bind|bind-process|capture|chroot|compression|cookie|cpu-map|daemon|default|default-server|"
+    rb"default_backend|description|dispatch|email-alert|enabled|errorfile|errorloc\d*|external-check|filter|fullconn|"
+    rb"group|hash-type|http-[a-z-]+|id|ignore-persist|load-server-state-from-file|log|log-[a-z-]+|max[a-z-]+|mode|"
+    rb"monitor-uri|nbproc|nbthread|node|option|persist|pidfile|quiet|rate-limit|redirect|retries|retry-on|server|"
+    rb"server-[a-z-]+|setenv|source|ssl-[a-z-]+|stats|stick|stick-table|tcp-[a-z-]+|timeout|tune\.[\w.-]+|uid|gid|"
+    rb"ulimit-n|unique-id-[a-z]+|use-server|use_backend|user)\Z"
+)
 # Keywords of `global` whose first line counts: later ones are "already specified" (2.6, 3.0).
 _FIRST = frozenset(
     {
@@ -129,7 +138,7 @@ def _items(text: ConfigText, length: int) -> Iterator[BlockItem]:
         condition = (_CONDITION,) if conditions else ()
         if first.startswith(b"."):
             conditions += (first == b".if") - (first == b".endif")
-        elif first in SECTIONS or (indented and words[0].start == start and first != _NO):
+        elif first in SECTIONS or (indented and words[0].start == start and not _KEYWORD.match(first)):
             # In an indented file, an unknown word at the start of a line is a section of a later version.
             indented = False
             if within:

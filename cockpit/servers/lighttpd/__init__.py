@@ -22,6 +22,7 @@ _DEFLATE = "deflate.min-compress-size deflate.max-compress-size deflate.work-blo
 _DEFLATE_FILE = "/etc/lighttpd/conf-enabled/*-deflate.conf"
 _TEXTS = (_CONFIG, "/etc/lighttpd/conf-enabled/*.conf")
 _STATUS_URL = re.compile(r'(?m)^[ \t]*status\.status-url[ \t]*=[ \t]*"(/[\w/.-]*)"')
+_WORKERS = re.compile(r"(?m)^[ \t]*server\.max-worker[ \t]*=[ \t]*[1-9]")
 _UPSTREAM = re.compile(r'"host"\s*=>\s*"([^"]+)"\s*,\s*"port"\s*=>\s*"?(\d+)|"socket"\s*=>\s*"(/[^"]+)"')
 _ERROR_LOG = re.compile(r'(?m)^[ \t]*server\.errorlog[ \t]*=[ \t]*"([^"|]+)"')
 
@@ -32,7 +33,7 @@ def _startup(process: Process, inventory: Inventory) -> Startup:
     file = absolute(last(given, "f") or _CONFIG, process.directory)
     reload = signal_command("USR1", process) if last(given, "f").startswith("/") else ""
     reload = "service lighttpd reload" if file == _CONFIG else reload
-    if process.unit and process.unit != "lighttpd.service":
+    if process.unit:
         reload = command("systemctl", "reload", process.unit)
     test = command(program_of(process, "lighttpd"), "-tt", "-f", file)
     reason = uncertainty(process, file, "f" not in given)
@@ -52,7 +53,9 @@ def _offer(master: Process, startup: Startup, inventory: Inventory) -> ServerOff
         *(main._replace(file=deflate).directives(_DEFLATE, usual=False) if deflate else ()),
     )
     port = next(iter(inventory.ports_of(master.pid)), 80)
-    page = _STATUS_URL.search(inventory.text(*_TEXTS)) if is_packaged else None
+    text = inventory.text(*_TEXTS) if is_packaged else ""
+    # Each worker counts its own requests, and any of them answers.
+    page = None if _WORKERS.search(text) else _STATUS_URL.search(text)
     status = (StatusAddress("lighttpd", f"http://localhost:{port}{page[1]}?auto"),) if page else ()
     return ServerOffer("lighttpd", candidates, inventory.tails(_LOG) if is_packaged else (), status)
 
