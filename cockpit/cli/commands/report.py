@@ -102,10 +102,10 @@ def _history(state: State) -> Part:
     named = (state.started.name, state.started.target) if state.started else ()
     known = [checked.target for checked in checked_targets()]
     # A profile that is not found by its name has its path there.
-    found = [target for name in named for target in known if target == name or Path(target).name == f"{name}.toml"]
-    if not found:
+    targets = [target for name in named for target in known if target == name or Path(target).name == f"{name}.toml"]
+    if not targets:
         raise UsageError(f"--history: no check of {' or '.join(filter(None, named))} yet; leave it out")
-    history = document_of(found[0])
+    history = document_of(targets[0])
     return Part(f"History: {history.title}", [*history.lead, *history.sections])
 
 
