@@ -87,8 +87,8 @@ def _read(file: Path, options: Namespace) -> _Content:
         # Opened once: the file may be a pipe.
         with file.open("rb") as binary:
             wide = binary.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-            encoding = "utf-16" if wide else "utf-8-sig"
-            content = _content(TextIOWrapper(binary, encoding, errors="replace", newline=""), file, options)
+            with TextIOWrapper(binary, "utf-16" if wide else "utf-8-sig", errors="replace", newline="") as lines:
+                content = _content(lines, file, options)
     except ValueError as error:
         raise UsageError(f"{file}: {sanitize(str(error), 300)}") from None
     except OSError as error:
