@@ -163,10 +163,10 @@ def window_between(state: State, start: float, end: float, plan: LoadPlan, as_of
     without load after it counts if its run had ended at `as_of`."""
     flawed: dict[DiscardReason, int] = {}
     known = state.seconds
-    inside = known[bisect_left(known, math.ceil(start), key=_second_of) :]
+    inside = known[bisect_left(known, start, key=_second_of) : bisect_left(known, end, key=_second_of)]
     changing = timeline(state).changing_within(start, end)
     kept, bound, guarded = [], [], 0
-    for second in itertools.takewhile(lambda second: second.second < end, inside):
+    for second in inside:
         flaw = _flaw(second, start, end, changing)
         if flaw is None:
             kept.append(second)

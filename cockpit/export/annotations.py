@@ -37,9 +37,9 @@ class AnnotationStream:
             raise UsageError(
                 f"--annotate {sanitize(url, 200)}: invalid URL; write it as https://grafana.example/api/annotations"
             )
-        token = os.environ.get(TOKEN, "")
-        if not token.isascii():
-            raise UsageError(f"{TOKEN}: a token has only ASCII characters")
+        token = os.environ.get(TOKEN, "").strip()
+        if not (token.isascii() and token.isprintable()):
+            raise UsageError(f"{TOKEN}: a token has only printable ASCII characters")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._client = httpx.AsyncClient(headers=headers, timeout=_TIMEOUT, trust_env=False)
 
@@ -68,6 +68,9 @@ class AnnotationStream:
         annotation = {"time": t, "tags": tags, "text": marker_text(marker)}
         try:
             response = await self._client.post(self._url, json=annotation)
+        except httpx.LocalProtocolError as error:
+            # Its text may show a header.
+            reason = type(error).__name__
         except httpx.HTTPError as error:
             reason = str(error) or type(error).__name__
         else:

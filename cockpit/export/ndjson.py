@@ -21,8 +21,8 @@ from cockpit.model.state import Change, State
 from cockpit.model.text import escaped
 from cockpit.report.run_json import RunJson, run_json
 
-# Delay of a second's line (s): its ticks and samples arrive up to two seconds late.
-LATE = 2
+# Time (s) after a second by which its ticks and samples have arrived, and the lines of its access logs.
+_LATE, _LATE_TRAFFIC = 2, 12
 
 
 class JsonLine(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -111,7 +111,7 @@ class SessionLines:
                 target=state.started.target,
                 hosts=tuple(host.name for host in state.started.hosts),
             )
-        yield from self._seconds(state, at, int(state.t) + 1 if last else int(state.t) - LATE)
+        yield from self._seconds(state, at, int(state.t) + 1 if last else int(state.t) - delay(state))
         for index, change in enumerate(state.changes):
             if index not in self._changes and change.outcome is not None:
                 self._changes.add(index)
@@ -149,6 +149,11 @@ class SessionLines:
             if result is not None:
                 run = run_json(result, verdicts=verdicts(state), state=state)
                 yield RunLine(t=state.t, utc=at(state.t), result=run)
+
+
+def delay(state: State) -> int:
+    """Return the time (s) after a second by which its data has arrived."""
+    return _LATE_TRAFFIC if any(plan.traffic for plan in state.plans.values()) else _LATE
 
 
 def _change_line(change: Change, outcome: ChangeOutcome, at: Callable[[float], str]) -> ChangeLine:

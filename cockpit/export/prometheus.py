@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from cockpit.export.gauges import gauge_of
-from cockpit.export.ndjson import LATE
+from cockpit.export.ndjson import delay
 from cockpit.export.series import host_metrics_at, load_metrics_at
 from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS
 from cockpit.model.counts import Counts, add
 from cockpit.model.errors import ExtraRequired, UsageError
+from cockpit.model.histogram import Histogram
 from cockpit.model.state import State
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class PrometheusStream:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
         state = self._state
-        second = int(state.t) - LATE - 1
+        second = int(state.t) - delay(state) - 1
         load = load_metrics_at(state, second)
         for metric in SECOND_METRICS:
             gauge = gauge_of(metric)
@@ -124,7 +125,8 @@ class PrometheusStream:
         yield errors
         changes = sum(change.outcome == "applied" and not change.trial for change in state.changes)
         yield CounterMetricFamily("cockpit_changes", "changes that were applied", value=changes)
-        latency = counts.latency
+        # Closed load has service times only: the latency of each segment is that of its load.
+        latency = Histogram.merged(segment.counts.latency for segment in state.segments)
         edges = [0, *(round(1e9 * end) for end in _BUCKETS)]
         cumulative, buckets = 0, []
         for end, number in zip(_BUCKETS, latency.between(edges), strict=True):

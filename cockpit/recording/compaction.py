@@ -1,7 +1,7 @@
 """Compaction of the ticks of a page: one tick per worker and second, exact histograms once per segment.
 
-Each tick keeps its latencies in coarse buckets. `expanded` distributes the exact histogram of the segment over the
-ticks again: latencies are exact over the page, and within 1.6% over a second.
+Each tick keeps its histograms in coarse buckets. `expanded` distributes the exact histograms of the segment over the
+ticks again: they are exact over the page; over a second, latencies are within 1.6%, other histograms within 6%.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from itertools import groupby, pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -18,12 +18,13 @@ from msgspec.structs import replace
 from cockpit.model.counts import HISTOGRAMS, Counts, Group, add, sums
 from cockpit.model.events import AnyEvent
 from cockpit.model.fold.load import bottlenecks, segment_of, silent
-from cockpit.model.histogram import EMPTY, Histogram
+from cockpit.model.histogram import COARSER, EMPTY, Histogram
 from cockpit.model.state import State
 from cockpit.model.tick import Tick
 
 Numbered = tuple[int, AnyEvent]
 NumberedTick = tuple[int, Tick]
+_C = TypeVar("_C", Tick, Group)
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -43,15 +44,10 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def of(cls, counts: Counts) -> Totals:
         return cls(**{name: getattr(counts, name) for name in cls.__struct_fields__})
 
-    @property
-    def latency(self) -> str:
-        """The name of the latency that ticks keep: response time of open load, else service time."""
-        return "response" if self.response.filled else "service"
-
 
 # Fields whose value is that of the last tick.
 _LATEST = ("t", "run", "worker", "stage", "warmup", "connections", "in_flight", "oldest", "silence")
-_NO_HISTOGRAMS: dict[str, Any] = dict.fromkeys(HISTOGRAMS, EMPTY)
+_GROUP_HISTOGRAMS = tuple(name for name in HISTOGRAMS if name in Group.__struct_fields__)
 
 
 class SegmentTicks(msgspec.Struct, frozen=True, array_like=True):
@@ -75,7 +71,7 @@ def _compact_segment(segment: int, ticks: list[NumberedTick]) -> tuple[SegmentTi
     totals = _totals([tick for _, tick in ticks])
     # The first tick stays separate: it may start the segment, at the time of other samples.
     pieces = [ticks[:1], *_pieces(ticks[1:])]
-    joined = sorted((piece[-1][0], _merge_ticks([tick for _, tick in piece], totals.latency)) for piece in pieces)
+    joined = sorted((piece[-1][0], _merge_ticks([tick for _, tick in piece])) for piece in pieces)
     return SegmentTicks(segment, tuple(number for number, _ in joined), tuple(tick for _, tick in joined)), totals
 
 
@@ -90,16 +86,16 @@ def _pieces(ticks: list[NumberedTick]) -> list[list[NumberedTick]]:
     return [list(some) for _, some in groupby(by_worker, piece)]
 
 
-def _merge_ticks(ticks: Sequence[Tick], latency: str) -> Tick:
-    """Merge ticks of one worker. Of the histograms only lag is kept, and the latency in coarse buckets."""
-    kept = {name: Histogram.merged(getattr(tick, name) for tick in ticks) for name in (latency, "lag")}
-    kept[latency] = kept[latency].coarse()
-    return replace(reduce(_add, map(_without_histograms, ticks)), **kept)
+def _merge_ticks(ticks: Sequence[Tick]) -> Tick:
+    """Merge ticks of one worker. Their latency is kept in buckets of 1.6%, other histograms in buckets of 6%."""
+    tick = reduce(_add, ticks)
+    latency = "response" if tick.response.filled else "service"
+    groups = {name: _coarse(group, _GROUP_HISTOGRAMS) for name, group in tick.groups.items()}
+    return replace(_coarse(tick, HISTOGRAMS), groups=groups, **{latency: getattr(tick, latency).coarse()})
 
 
-def _without_histograms(tick: Tick) -> Tick:
-    groups = {name: replace(group, service=EMPTY, response=EMPTY) for name, group in tick.groups.items()}
-    return replace(tick, groups=groups, **_NO_HISTOGRAMS)
+def _coarse(counts: _C, histograms: Sequence[str]) -> _C:
+    return replace(counts, **{name: getattr(counts, name).coarse(COARSER) for name in histograms})
 
 
 def _add(first: Tick, then: Tick) -> Tick:
@@ -116,16 +112,21 @@ def _totals(ticks: Sequence[Tick]) -> Totals:
 
 def expanded(kept: SegmentTicks, totals: Totals) -> list[NumberedTick]:
     """Return the ticks of one segment (inverse of `compacted`). Raises ValueError if ticks and totals do not match."""
-    latency = totals.latency
-    spread = _spread(getattr(totals, latency), [getattr(tick, latency) for tick in kept.ticks])
-    *ticks, last = [replace(tick, **{latency: histograms}) for tick, histograms in zip(kept.ticks, spread, strict=True)]
-    # All other histograms are only needed over the page: the last tick has them.
-    rest: dict[str, Any] = {name: getattr(totals, name) for name in HISTOGRAMS if name not in (latency, "lag")}
-    groups = {
-        name: replace(last.groups.get(name, Group()), service=group.service, response=group.response)
+    ticks = _exact(totals, kept.ticks, HISTOGRAMS)
+    by_name = {
+        name: _exact(group, [tick.groups.get(name, Group()) for tick in ticks], _GROUP_HISTOGRAMS)
         for name, group in totals.groups.items()
     }
-    return list(zip(kept.numbers, [*ticks, replace(last, groups=groups, **rest)], strict=True))
+    return [
+        (number, replace(tick, groups={name: by_name[name][at] for name in tick.groups}))
+        for at, (number, tick) in enumerate(zip(kept.numbers, ticks, strict=True))
+    ]
+
+
+def _exact(total: Any, parts: Sequence[_C], histograms: Sequence[str]) -> list[_C]:
+    """Return the parts of `total` with its histograms, instead of coarse ones."""
+    spread = {name: _spread(getattr(total, name), [getattr(part, name) for part in parts]) for name in histograms}
+    return [replace(part, **{name: spread[name][at] for name in histograms}) for at, part in enumerate(parts)]
 
 
 def _spread(total: Histogram, coarse: Sequence[Histogram]) -> list[Histogram]:

@@ -16,7 +16,7 @@ from cockpit.recording.database import error_line
 from cockpit.recording.packing import Damaged, checksum, reading
 from cockpit.recording.pages import FREQUENT_KINDS, PageGrowth
 from cockpit.recording.schema import EVENTS, is_intact
-from cockpit.recording.validity import LONGEST, MAX_LANDMARKS, MAX_NUMEROUS, NUMEROUS_KINDS
+from cockpit.recording.validity import LONGEST, MAX_EVENTS, MAX_LANDMARKS
 
 # Number of unpacked rows per range.
 _ROWS_PER_RANGE = 64
@@ -201,7 +201,7 @@ class Rows:
         query = f"SELECT kind, count(*) FROM events WHERE kind NOT IN ({frequent}) GROUP BY kind"
         counts = [*self.select_rows(query, FREQUENT_KINDS), *self.select_rows("SELECT 'note', count(*) FROM notes")]
         for kind, count in counts:
-            most = MAX_NUMEROUS if kind in NUMEROUS_KINDS else MAX_LANDMARKS
+            most = MAX_EVENTS.get(kind, MAX_LANDMARKS)
             if count > most:
                 raise RecordingError(
                     f"has {count} events {error_line(kind)!r}, more than {most}; see: cockpit help recording-format"

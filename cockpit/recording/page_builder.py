@@ -62,7 +62,8 @@ class PageBuilder:
 
         Raises sqlite3.Error, or OverflowError or ValueError for numbers that cannot be encoded; the file is unchanged.
         """
-        begin, end = self._known
+        # If events were dropped, the last one of the state is later than the last one written.
+        begin, end = self._known = (self._known[0], max(self._known[1], state.t + 0.0))
         final = len(state.closed_seconds)
         points = {name: len(host.points) for name, host in state.hosts.items()}
         grown = PageGrowth(

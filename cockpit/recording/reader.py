@@ -157,9 +157,13 @@ class Recording:
             if known.instant > until:
                 break
             following.append(known)
-        notes = [TimedEvent(number, note, note.t) for note in self.notes if since < note.t <= until]
-        # A note follows the events of the same time.
-        return sorted((*following, *notes), key=lambda known: known.instant) if notes else following
+        for note in self.notes:
+            if since < note.t <= until:
+                # A note follows the events of the same time, and has the number of the event before it.
+                place = bisect_right(following, note.t, key=lambda known: known.instant)
+                before = following[place - 1].number if place else number
+                following.insert(place, TimedEvent(before, note, note.t))
+        return following
 
     def infrequent(self, number: int) -> list[AnyEvent]:
         """Return the events after `number`, except frequent ones: ticks, samples, status pages, lines of tails."""

@@ -14,7 +14,7 @@ from cockpit.recording.validity import LONGEST, checked_event
 
 # application_id "ckpt" in the SQLite header identifies recordings; user_version is the version of the format.
 APPLICATION_ID = 0x636B7074
-VERSION = 6
+VERSION = 7
 
 # Bodies of at least this size (bytes) are compressed with zlib; smaller ones are text that sqlite3 can show.
 COMPRESS_FROM = 512

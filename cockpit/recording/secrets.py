@@ -109,12 +109,12 @@ class Secrets:
             self._learn_login(unquote(user))
 
     def _learn_login(self, login: str) -> None:
-        """Add the secrets of `user:password`: the password, both together, and both in Base64 (as HTTP sends them)."""
-        _, colon, password = login.partition(":")
-        if colon and password:
-            self._learn(password)
-            self._learn(login)
-            self._learn(base64.b64encode(login.encode()).decode())
+        """Add the secrets of `user:password`: the password (without one the user, e.g. an API key), both together, and
+        both in Base64 (as HTTP sends them)."""
+        user, _, password = login.partition(":")
+        if secret := password or user:
+            pair = f"{user}:{password}"
+            self._learn(secret, pair, base64.b64encode(pair.encode()).decode())
 
     def _learn_header(self, name: str, value: str) -> None:
         if not any(word in name.lower() for word in _SECRET_WORDS):

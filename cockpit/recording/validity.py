@@ -18,18 +18,22 @@ from cockpit.model.stacks import StackSlice, check_slice
 LONGEST = 1e8
 _INT64_LIMIT = 1 << 63
 # Maximum numbers of events of one kind in a recording. Landmarks start a segment, a marker or a part of the report;
-# their cost grows with the number of earlier ones. Numerous kinds come from hosts and from the stages of changes.
-MAX_LANDMARKS, MAX_NUMEROUS = 3_000, 200_000
-NUMEROUS_KINDS = (
-    "change_stage",
-    "host_changed",
-    "tail_changed",
-    "knob_read",
-    "generator_clock",
-    "study_observation",
-    "stack_slice",
-    "profiler_changed",
-)
+# their cost grows with the number of earlier ones. A capacity search sets about ten loads per minute, so 10,000 are
+# 16 hours. Numerous kinds come from hosts and from the stages of changes.
+MAX_LANDMARKS, MAX_LEVELS, MAX_NUMEROUS = 3_000, 10_000, 200_000
+MAX_EVENTS: Mapping[str, int] = {
+    "load_adjusted": MAX_LEVELS,
+    "capacity_level": MAX_LEVELS,
+    "capacity_level_ended": MAX_LEVELS,
+    "change_stage": MAX_NUMEROUS,
+    "host_changed": MAX_NUMEROUS,
+    "tail_changed": MAX_NUMEROUS,
+    "knob_read": MAX_NUMEROUS,
+    "generator_clock": MAX_NUMEROUS,
+    "study_observation": MAX_NUMEROUS,
+    "stack_slice": MAX_NUMEROUS,
+    "profiler_changed": MAX_NUMEROUS,
+}
 _process_numbers = attrgetter("pid", "ppid", "start", "utime", "stime", "threads", "vsz", "rss", "shared")
 # Limit of the counts of a histogram.
 _COUNT_LIMIT = 1 << 60

@@ -26,7 +26,8 @@ _GAPS_LIMIT = 50
 
 
 class Gap(NamedTuple):
-    """A time range (session s) of which `lost` events were dropped; `number` is the number of the first one."""
+    """A time range (session s) of which `lost` events were dropped; `number` is the number of the first one since the
+    last note about it."""
 
     number: int
     begin: float
@@ -117,9 +118,12 @@ class WriteQueue:
         return needed <= (self._limit // 2 if self._dropping else self._limit)
 
     def _drop(self, number: int, event: AnyEvent) -> None:
-        *before, last = self.gaps or (Gap(number, event.t, event.t, 0),)
-        if not self._dropping and self.gaps and len(self.gaps) < _GAPS_LIMIT:
-            before, last = [*self.gaps], Gap(number, event.t, event.t, 0)
+        new = Gap(number, event.t, event.t, 0)
+        *before, last = self.gaps or (new,)
+        if not self._dropping and self.gaps:
+            # Each gap is written as a note with a number of its own.
+            extended = (before, last._replace(number=number))
+            before, last = extended if len(self.gaps) == _GAPS_LIMIT else ([*self.gaps], new)
         self._dropping = True
         last = last._replace(begin=min(last.begin, event.t), end=max(last.end, event.t), lost=last.lost + 1)
         self.gaps = (*before, last)

@@ -22,8 +22,8 @@ from cockpit.session.replay import parse_jump
 _SQLITE = b"SQLite format 3\0"
 # Ticks are not cut, so a segment may extend beyond the end of a time range by this much (s).
 _TICK = 1.0
-# Time (s) after an instant by which all earlier events have arrived: late ticks delay a second.
-_LATE = 10.0
+# Time (s) after an instant by which all earlier events have arrived: the counts of access logs are up to 12 s late.
+_LATE = 12.0
 # Instants closer than this (s) are the same.
 _EPSILON = 1e-6
 

@@ -22,7 +22,7 @@ from tests.recording.kills import killed
 
 HOUR = 3600.0
 LONG = 8 * HOUR
-BAR_SIZE = 8.0  # MB per hour
+BAR_SIZE = 9.0  # MB per hour
 BAR_REPORT = 3.0  # seconds
 BAR_OPEN = 0.2
 BAR_SEEK = 0.050  # median

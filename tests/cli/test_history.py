@@ -82,14 +82,38 @@ def test_checked_targets_are_listed_newest_first(tmp_path: Path) -> None:
             append(target, check)
     (folder() / "empty.ndjson").write_text("junk\n")
     (folder() / "other%2.ndjson").write_text("{}")
-    assert checked_targets() == [("shop", 2, new), ("http://web1/a b", 1, old)]
+    found = [(target, checks, newest.wall) for target, checks, newest in checked_targets()]
+    assert found == [("shop", 2, new.wall), ("http://web1/a b", 1, old.wall)]
+
+
+def test_every_profile_and_url_has_a_history_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    long = "http://web1/" + 99 * "ä"
+    targets = ["api.v1", "api.v2", "./a/shop.toml", "./b/shop.toml", f"{long}?1", f"{long}?2"]
+    for target in targets:
+        append(target, months(np.random.default_rng(1))[0])
+    assert {len(past_checks(target)) for target in targets} == {1}
+    listed = {checked.target for checked in checked_targets()}
+    assert listed == {target.replace("./", f"{tmp_path}/") for target in targets}
+    shipped = Path(__file__).parents[2] / "profiles" / "spare-servers.toml"
+    append(str(shipped), months(np.random.default_rng(1))[0])
+    assert past_checks("spare-servers") == past_checks(str(shipped))
+
+
+def test_a_check_after_an_incomplete_line_is_kept() -> None:
+    old, new = months(np.random.default_rng(1))[:2]
+    append("shop", old)
+    file = folder() / "shop.ndjson"
+    file.write_bytes(file.read_bytes()[:-9])
+    append("shop", new)
+    assert [check.wall for check in past_checks("shop")] == [new.wall]
 
 
 def test_change_point_names_the_release(tmp_path: Path) -> None:
     folder().mkdir(parents=True)
     lines = [msgspec.json.encode(check) for check in months(np.random.default_rng(1))]
     (folder() / "shop.ndjson").write_bytes(b"\n".join([b"\x00\xff{", *lines, b'{"wall": "x"}', lines[0][:40]]))
-    found = msgspec.json.decode(in_process("history", "profiles/shop.toml", "--json").stdout, type=HistoryJson)
+    found = msgspec.json.decode(in_process("history", "shop", "--json").stdout, type=HistoryJson)
     [change] = found.changes
     assert (change.metric, change.wall, change.release[:2]) == ("p99", 25 * 24 * HOUR, "v2")
     assert change.after / change.before == pytest.approx(1.3, abs=0.04) and change.p <= 0.01

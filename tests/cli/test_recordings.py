@@ -76,9 +76,12 @@ def test_baseline_is_set_shown_listed_and_deleted(file: str, capsys: pytest.Capt
     assert oct(baselines.folder().joinpath("spring.json").stat().st_mode & 0o777) == "0o600"
     assert sorted(path.name for path in baselines.folder().iterdir()) == ["spring.json"]
     capsys.readouterr()
+    (baselines.folder() / "broken.json").write_text("{}")
     assert main(["baseline", "list", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)
-    assert [entry["name"] for entry in listed] == ["spring"]
+    printed = capsys.readouterr()
+    listed = json.loads(printed.out)
+    assert [entry["name"] for entry in listed] == ["spring"] and "broken.json: invalid baseline" in printed.err
+    (baselines.folder() / "broken.json").unlink()
     (run,) = listed[0]["runs"]
     assert run["metrics"]["rate"] == pytest.approx(200)
     assert main(["baseline", "show", "spring"]) == 0

@@ -19,7 +19,7 @@ STATE = fold_all(small_session())
 
 
 async def test_each_marker_is_sent_once_with_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(TOKEN, "s3cret")
+    monkeypatch.setenv(TOKEN, "s3cret\r\n")
     requests: list[bytes] = []
 
     async def handle(client: ClientConnection) -> None:
@@ -77,9 +77,10 @@ def test_invalid_webhook_url_is_refused(url: str) -> None:
         AnnotationStream(url)
 
 
-def test_token_of_other_characters_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COCKPIT_ANNOTATE_TOKEN", "té")
-    with pytest.raises(UsageError, match="COCKPIT_ANNOTATE_TOKEN: a token has only ASCII characters"):
+@pytest.mark.parametrize("token", ["té", "s3\rcret"])
+def test_token_of_other_characters_is_refused(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COCKPIT_ANNOTATE_TOKEN", token)
+    with pytest.raises(UsageError, match="COCKPIT_ANNOTATE_TOKEN: a token has only printable ASCII characters"):
         AnnotationStream("http://127.0.0.1:1/")
 
 

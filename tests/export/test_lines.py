@@ -4,12 +4,14 @@ import csv
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from cockpit.analysis.words.timeline import marker_text
 from cockpit.export.ndjson import AnyLine, ChangeLine, MarkerLine, RunLine, SecondLine, SessionLine, SessionLines
 from cockpit.export.series import series_csv
 from cockpit.model.events import SessionStarted
 from cockpit.model.fold.fold import fold, fold_all
+from cockpit.model.load.plan import AccessLog, LoadPlan
 from cockpit.model.state import State
 from tests.session.events import small_session
 
@@ -26,6 +28,13 @@ def found() -> list[AnyLine]:
         state = fold(state, event)
         found += lines.new_lines(state)
     return [*found, *lines.new_lines(state, last=True)]
+
+
+def test_seconds_wait_for_the_lines_of_access_logs() -> None:
+    log = AccessLog(host="web1", file="/var/log/access.log")
+    traffic = replace(STATE, plans={1: LoadPlan(url="http://web1/", traffic=(log,))})
+    seconds = [sum(isinstance(line, SecondLine) for line in SessionLines().new_lines(s)) for s in (STATE, traffic)]
+    assert seconds == [58, 48]
 
 
 def _place(line: AnyLine) -> tuple[int, bool] | None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from cockpit.export.gauges import gauge_of
@@ -12,8 +13,11 @@ from cockpit.export.prometheus import PrometheusStream
 from cockpit.export.series import host_metrics_at, load_metrics_at, series_columns
 from cockpit.metrics.catalogue import SAMPLE_METRICS, SECOND_METRICS
 from cockpit.model.errors import UsageError
+from cockpit.model.events import RunStarted, SessionEnded
 from cockpit.model.fold.fold import fold_all
+from cockpit.model.load.plan import LoadPlan
 from cockpit.model.state import State
+from cockpit.model.tick import Tick
 from tests.data import data_of
 from tests.session.events import small_session
 
@@ -32,6 +36,21 @@ async def scrape(stream: PrometheusStream) -> tuple[list[Any], dict[tuple[str, s
     families = list(text_string_to_metric_families(response.text))
     samples = [sample for family in families for sample in family.samples]
     return families, {(sample.name, ",".join(sample.labels.values())): sample.value for sample in samples}
+
+
+async def test_latencies_of_closed_and_open_load_are_counted() -> None:
+    closed = [event for event in small_session() if not isinstance(event, SessionEnded)]
+    opened = [
+        replace(event, run=3, t=event.t + 60, start=event.start + 60, response=event.service)
+        for event in closed
+        if isinstance(event, Tick) and event.run == 1
+    ]
+    run = RunStarted(t=60.0, run=3, plan=LoadPlan(url="http://web1/", rate=200.0, duration=10.0))
+    stream = PrometheusStream(0)
+    await stream.send_new(state := fold_all([*closed, run, *opened]))
+    found = (await scrape(stream))[1]
+    await stream.close(state)
+    assert found["cockpit_response_seconds_count", ""] == found["cockpit_responses_total", "200"] == 12000
 
 
 async def test_latest_complete_second_and_counters_are_exported() -> None:

@@ -26,7 +26,7 @@ from cockpit.recording import library
 from cockpit.recording.index import Rows
 from cockpit.recording.reader import Recording
 from cockpit.recording.schema import note_row, to_row
-from cockpit.recording.validity import MAX_LANDMARKS, MAX_NUMEROUS
+from cockpit.recording.validity import MAX_LANDMARKS, MAX_LEVELS, MAX_NUMEROUS
 from cockpit.tui.start.choices import StartChoice, Widths, row
 from tests.hostile.recordings import seal
 
@@ -127,14 +127,15 @@ def test_too_many_events_of_a_kind_are_refused_in_one_line(
         assert f"has {count} events '{kind.split()[0]}', more than {MAX_LANDMARKS}" in error and error.count("\n") == 1
 
 
-def test_readings_and_stages_have_a_limit_of_their_own() -> None:
-    count = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT {}) SELECT n, 0, 'knob_read' FROM n"
+@pytest.mark.parametrize(("kind", "most"), [("knob_read", MAX_NUMEROUS), ("capacity_level", MAX_LEVELS)])
+def test_readings_and_levels_have_limits_of_their_own(kind: str, most: int) -> None:
+    count = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT {}) SELECT n, 0, '{}' FROM n"
     with closing(sqlite3.connect(":memory:")) as database:
         database.executescript("CREATE TABLE events (seq, t, kind); CREATE TABLE notes (t)")
-        database.execute(f"INSERT INTO events {count.format(MAX_NUMEROUS)}")
+        database.execute(f"INSERT INTO events {count.format(most, kind)}")
         Rows(database).check_counts()
-        database.execute(f"INSERT INTO events {count.format(1)}")
-        with pytest.raises(RecordingError, match=f"has 200001 events 'knob_read', more than {MAX_NUMEROUS}"):
+        database.execute(f"INSERT INTO events {count.format(1, kind)}")
+        with pytest.raises(RecordingError, match=f"has {most + 1} events '{kind}', more than {most}"):
             Rows(database).check_counts()
 
 

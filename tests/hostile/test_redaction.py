@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from urllib.parse import quote, quote_plus
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -249,6 +250,17 @@ def test_secrets_of_later_plans_and_of_both_variants_are_redacted() -> None:
     load.set_plan(LoadPlan(url="http://bench/", headers=(("Authorization", "Bearer typed-in-the-form"),)))
     line = "base-secret head-secret typed-in-the-form"
     assert secrets.text(line) == " ".join([REDACTED] * 3)
+
+
+@pytest.mark.parametrize(
+    ("url", "auth"), [("http://sk-live-123:@h/", ""), ("http://sk-live-123@h/", ""), ("http://h/", "sk-live-123:")]
+)
+def test_user_without_password_is_a_secret(url: str, auth: str) -> None:
+    page = StatusPage(kind="nginx", url="http://l/", auth=auth)
+    profile = Profile(name="p", plan=LoadPlan(url=url), hosts=(HostConfig(name="web1", status=(page,)),))
+    sent = base64.b64encode(b"sk-live-123:").decode()
+    assert Secrets(profile).text(f"sk-live-123 {sent}") == f"{REDACTED} {REDACTED}"
+    assert Secrets(profile_with()).text(":") == ":"
 
 
 def test_values_of_secret_change_are_redacted() -> None:

@@ -2,18 +2,26 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from cockpit.cli.commands import import_results
 from cockpit.imports.formats import FORMATS, ForeignRequest
 from cockpit.imports.runs import UNKNOWN_URL, run_of
 from cockpit.imports.session import session_of
 from cockpit.metrics.results import run_result
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
+from cockpit.recording import writer as writing
+from cockpit.recording.reader import Recording, last_state
+from cockpit.recording.write_queue import WriteQueue
+from cockpit.recording.writer import RecordingWriter
 from tests.commands import cockpit
+from tests.recording.test_pages import same_events
 from tests.servers import http_server
+from tests.session.events import small_session
 
 BY_TOOL = {each.tool.split()[0]: each for each in FORMATS}
 
@@ -79,6 +87,25 @@ def test_what_is_no_run_is_refused(requests: list[ForeignRequest], said: str) ->
         run_of(requests, BY_TOOL["ab"])
     with pytest.raises(ValueError, match="--target web1: write it as http://host/path"):
         run_of([ForeignRequest(0, 1)], BY_TOOL["ab"], "web1")
+
+
+def test_a_long_pipe_is_imported_whole(tmp_path: Path) -> None:
+    lines = ["response-time,offset,status-code", *(f"0.1,{at / 100},200" for at in range(3000))]
+    recorded = tmp_path / "x.cockpit"
+    command = [sys.executable, "-m", "cockpit", "import", "/dev/stdin", "-o", str(recorded)]
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with Recording(recorded) as recording:
+        assert sum(segment.counts.completed for segment in last_state(recording).segments) == 3000
+
+
+def test_an_import_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "WriteQueue", lambda: WriteQueue(limit=4000))
+    monkeypatch.setattr(import_results, "_MAX_BACKLOG", 1000)
+    events = list(small_session())
+    import_results._record(events, RecordingWriter(tmp_path / "x.cockpit"))
+    with Recording(tmp_path / "x.cockpit") as recording:
+        assert same_events(recording.events(), events) and not recording.damage
 
 
 @pytest.mark.lab

@@ -25,7 +25,7 @@ from cockpit.recording.write_queue import Gap, WriteBatch, WriteQueue, weight
 from cockpit.recording.writer import RecordingWriter
 from tests.data import data_of
 from tests.model.hosts import process, sample
-from tests.recording.test_pages import same_events
+from tests.recording.test_pages import raw, same_events
 from tests.servers import http_server
 from tests.session.events import reading, small_session
 from tests.waiting import wait_until
@@ -99,6 +99,30 @@ def test_memory_is_bounded_if_writes_stall() -> None:
     assert weight(busy) == weight(idle) + 9
     lost = sum(gap.lost for gap in backlog.gaps)
     assert lost > 9000 and backlog.gaps[-1].end == 4999.0
+
+
+def test_every_gap_is_noted_with_a_number_of_its_own() -> None:
+    backlog, numbers, number = WriteQueue(limit=32), [], 0
+    for _ in range(60):
+        for _ in range(4):
+            number += 1
+            backlog.offer([(number, tick(float(number)))])
+        while backlog.weight:
+            batch = backlog.next_item(0.0)
+            assert isinstance(batch, WriteBatch)
+            numbers += [number for number, _ in batch.events]
+            backlog.release(batch.weight)
+    assert len(backlog.gaps) == 50 and len(numbers) == len({*numbers})
+
+
+def test_page_that_ends_in_a_gap_is_intact(path: Path) -> None:
+    events = list(raw(1, 150.0, response=False))
+    recorder, state = RecordingWriter(path), fold_all(events)
+    recorder.record(events[:9])
+    recorder.settle(state)
+    recorder.close()
+    with Recording(path) as recording:
+        assert recording.damage == "" and last_state(recording).t == recording.end == state.t
 
 
 def test_locked_file_loses_a_range_and_recording_continues(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,6 +209,15 @@ def test_ticks_are_compacted_per_worker_second_and_segment() -> None:
     assert len(ticks) <= WORKERS * (20 + 2 * 3)
 
 
+def test_compacted_ticks_have_the_histograms_of_their_own_requests() -> None:
+    """A time range may end within a page."""
+    ticks = [event for event in compacted_and_expanded(raw(4, 20.0, response=True)) if isinstance(event, ev.Tick)]
+    for tick in ticks:
+        group = tick.groups["a"]
+        counts = [each.count for each in (tick.service, tick.response, tick.first_byte, group.service)]
+        assert counts == [tick.completed] * 3 + [group.completed]
+
+
 def test_spread_histogram_keeps_totals_and_buckets() -> None:
     drawn = random.Random(3)
     parts = [histogram(drawn, count) for count in (1000, 0, 7, 300)]

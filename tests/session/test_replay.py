@@ -19,6 +19,7 @@ from cockpit.recording.writer import RecordingWriter
 from cockpit.session.controls import PlaybackPhase
 from cockpit.session.loop import Session
 from cockpit.session.replay import SPEEDS, ReplaySource, parse_instant, parse_jump
+from tests.recording.test_pages import record_pages
 from tests.recording.test_recording import recorded
 from tests.session.events import small_session
 from tests.session.sessions import running
@@ -163,6 +164,19 @@ async def test_notes_are_added_during_replay(replayed: Replayed) -> None:
     if not os.access(source.recording.path, os.W_OK):
         with pytest.raises(RecordingError, match="the note is not saved"):
             await do(session, "mark", "another")
+
+
+async def test_events_after_a_note_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record_pages(tmp_path / "s.cockpit", EVENTS, monkeypatch)
+    with Recording(tmp_path / "s.cockpit") as recording:
+        source = ReplaySource(recording, 19.05, playing=False)
+        async with running(Session(source)) as session:
+            await do(session, "mark", "a thought")
+            state = await do(session, "forward")
+    found, expected = (
+        [segment.counts.completed for segment in folded.segments] for folded in (state, expected_state(20.05))
+    )
+    assert found == expected
 
 
 def test_jump_targets_are_parsed() -> None:

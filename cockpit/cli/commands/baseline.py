@@ -95,7 +95,7 @@ def _runs_in(recordings: Sequence[str], last: int) -> tuple[list[BaselineRun], L
 
 
 def _list(as_data: bool) -> None:
-    known_baselines = [baselines.load(name) for name in baselines.names()]
+    known_baselines = _readable()
     if as_data:
         emit(to_json([baseline_json(each) for each in known_baselines]))
         return
@@ -106,6 +106,17 @@ def _list(as_data: bool) -> None:
         for base in known_baselines
     ]
     emit("\n".join(lines) or f"no baselines in {baselines.folder()}; make one: cockpit baseline set NAME RECORDING")
+
+
+def _readable() -> list[Baseline]:
+    """Return the saved baselines; print the problem of each one that cannot be read."""
+    readable = []
+    for name in baselines.names():
+        try:
+            readable.append(baselines.load(name))
+        except UsageError as error:
+            print(f"cockpit: {sanitize(str(error), 300)}", file=sys.stderr)
+    return readable
 
 
 def _show(base: Baseline, as_data: bool) -> None:

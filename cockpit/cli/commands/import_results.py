@@ -9,12 +9,13 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from cockpit.cli.file_changes import ChangedFile, emit_changes
-from cockpit.cli.live import report_gaps, report_recording
+from cockpit.cli.live import report_recording
 from cockpit.imports.formats import instant_of
 from cockpit.imports.hlog import TOOL, hlog_run, is_hlog
 from cockpit.imports.known_formats import format_of, known_format
@@ -29,12 +30,15 @@ from cockpit.model.fold.fold import fold
 from cockpit.model.state import State
 from cockpit.model.text import sanitize
 from cockpit.recording import library
+from cockpit.recording.write_queue import LIMIT
 from cockpit.recording.writer import RecordingWriter
 
 # Maximum number of other lines before the results, e.g. a prompt or the output of a script.
 _LEADING = 100
 # Maximum length of a line.
 _MAX_LINE = 1 << 20
+# Weight of the events that wait for the disk.
+_MAX_BACKLOG = LIMIT // 4
 
 
 class _Content(NamedTuple):
@@ -80,10 +84,11 @@ def _file_start(file: Path, run: ForeignRun | None) -> float:
 def _read(file: Path, options: Namespace) -> _Content:
     """Return the content of a file, and print which tool wrote it. Raises UsageError."""
     try:
-        with file.open("rb") as start:
-            wide = start.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        with file.open(encoding="utf-16" if wide else "utf-8-sig", errors="replace", newline="") as lines:
-            content = _content(lines, file, options)
+        # Opened once: the file may be a pipe.
+        with file.open("rb") as binary:
+            wide = binary.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+            with TextIOWrapper(binary, "utf-16" if wide else "utf-8-sig", errors="replace", newline="") as lines:
+                content = _content(lines, file, options)
     except ValueError as error:
         raise UsageError(f"{file}: {sanitize(str(error), 300)}") from None
     except OSError as error:
@@ -195,14 +200,21 @@ def _limited_lines(file: TextIO) -> Iterator[str]:
 
 
 def _record(events: Sequence[AnyEvent], writer: RecordingWriter) -> None:
+    """Record all events, at the speed of the disk. Raises UsageError if one is lost."""
     state = State()
     try:
         for event in events:
+            while writer.backlog > _MAX_BACKLOG:
+                _check(writer)
+                time.sleep(0.01)
             writer.record([event])
             state = fold(state, event)
             writer.settle(state)
     finally:
         writer.close()
-    if writer.trouble:
-        raise UsageError(f"{writer.path}: {writer.trouble}")
-    report_gaps(writer)
+    _check(writer)
+
+
+def _check(writer: RecordingWriter) -> None:
+    if problem := writer.trouble or "; ".join(writer.gaps):
+        raise UsageError(f"{writer.path}: {problem}")

@@ -100,11 +100,12 @@ def _history(state: State) -> Part:
     from cockpit.cli.commands.history import document_of
 
     named = (state.started.name, state.started.target) if state.started else ()
-    known = {checked.target for checked in checked_targets()}
-    target = next((name for name in named if name in known), None)
-    if target is None:
+    known = [checked.target for checked in checked_targets()]
+    # A profile that is not found by its name has its path there.
+    targets = [target for name in named for target in known if target == name or Path(target).name == f"{name}.toml"]
+    if not targets:
         raise UsageError(f"--history: no check of {' or '.join(filter(None, named))} yet; leave it out")
-    history = document_of(target)
+    history = document_of(targets[0])
     return Part(f"History: {history.title}", [*history.lead, *history.sections])
 
 
