@@ -17,6 +17,7 @@ from cockpit.autopilot.slices import search_fit
 from cockpit.autopilot.words import plan_lines, result_line, trial_line
 from cockpit.model import events as ev
 from cockpit.model.capacity import CapacityBegun, CapacityEnded, CapacityLevel, CapacityLevelEnded, CapacityOutcome
+from cockpit.model.tick import Tick
 from cockpit.session.capacity import CapacitySearch
 from tests.autopilot.searches import BEFORE, live, plan, run_search
 from tests.capacities import LIMITS
@@ -46,6 +47,7 @@ def search_at_once(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
             ev.RunStarted(t=t, run=run, plan=self._load.plan),
             CapacityBegun(t=t, number=number, run=run, limits=(text,), longest=longest),
             CapacityLevel(t=t, number=number, level=1, rate=rate, until=t),
+            Tick(t=t + 1e-3, start=t, run=run, worker=0, sent=1, completed=1, statuses={200: 1}),
             CapacityLevelEnded(t=t + 1e-3, number=number),
             CapacityEnded(t=t + 1e-3, number=number, outcome="found"),
             ev.RunEnded(t=t + 1e-3, run=run, reason="stopped"),
