@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -14,7 +15,7 @@ from textual.events import Key, Resize
 
 from cockpit.model.errors import CockpitError, UsageError
 from cockpit.model.load.plan import LoadPlan
-from cockpit.session.controls import Action, immediate
+from cockpit.session.controls import Action, PlaybackStatus, immediate
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
 from cockpit.tui.charts.latency import Latency
@@ -232,7 +233,9 @@ class MainScreen(ViewKeys):
 
     def action_check(self) -> None:
         """Check 15 s of load against the thresholds and the last baseline; start a run if none is active."""
-        toggle = next((action for action in self.session.controls.actions if action.name == "toggle"), None)
+        controls = self.session.controls
+        replayed = isinstance(controls.status, PlaybackStatus)
+        toggle = None if replayed else next((each for each in controls.actions if each.name == "toggle"), None)
         if toggle is None and self.session.shown.segment is None:
             self.show_reason("No segment to check in this recording")
             return
@@ -275,7 +278,7 @@ class MainScreen(ViewKeys):
         def undo(letter: str) -> None:
             self._work("undo", tuning.undo(letter))
 
-        self._work("undo", ask_to_undo(self.app, tuning, "", undo))
+        self._work("undo", ask_to_undo(self._cockpit, tuning, "", undo))
 
     def action_back(self) -> None:
         """Go one step back, finally to the newest segment and the initial view."""
@@ -357,19 +360,19 @@ class MainScreen(ViewKeys):
             if action.name == self.autostart:
                 self._begin(action, self.answer)
 
-    def _begin(self, action: Action, answer: str = "") -> None:
-        """Run an action, with a prompt if it has one and `answer` is empty."""
+    def _begin(self, action: Action, answer: str = "") -> asyncio.Task[None] | None:
+        """Run an action, with a prompt if it has one and `answer` is empty; return the task of one without a prompt."""
         if self._cockpit.leaving:
-            return
+            return None
         if answer or not action.prompt:
-            self._work(action.name, action.run(answer))
-        else:
-            prompt = PromptScreen(action.prompt, value=action.prefill)
-            prompt.ask(self.app, lambda text: self._work(action.name, action.run(text)))
+            return self._work(action.name, action.run(answer))
+        prompt = PromptScreen(action.prompt, value=action.prefill)
+        prompt.ask(self.app, lambda text: self._work(action.name, action.run(text)))
+        return None
 
-    def _work(self, matter: str, work: Awaitable[None]) -> None:
-        """Run it as a worker of the app; an error is shown as a notice about `matter`."""
-        self.app.run_worker(self._carry_out(matter, work))
+    def _work(self, matter: str, work: Awaitable[None]) -> asyncio.Task[None]:
+        """Run it as work of the app; an error is shown as a notice about `matter`."""
+        return self._cockpit.run_work(self._carry_out(matter, work))
 
     def prepared_change(self) -> str:
         """Return the confirmed change that is not over, or the undo that is being prepared, or ""."""

@@ -137,7 +137,7 @@ def _global(app: App[Any]) -> Iterator[Command]:
 
 
 def main_commands(
-    context: DrawContext, markers: Sequence[Marker], begin: Callable[..., None], show: Callable[[View], None]
+    context: DrawContext, markers: Sequence[Marker], begin: Callable[..., object], show: Callable[[View], None]
 ) -> Iterator[Command]:
     """Yield the commands of the main screen; `begin(action)` may open a prompt, `begin(action, answer)` does not."""
     for action in context.actions:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 from textual.screen import Screen
@@ -26,9 +27,11 @@ from cockpit.tui.key_names import bindings, key_hints
 from cockpit.tui.key_table import ChartKey, DialogKey, MainKey, SessionKey, ViewKey
 from cockpit.tui.runs.stacks_screen import StacksScreen
 from cockpit.tui.status_lines import Position
-from cockpit.tui.terminal.base_app import CockpitBase
 from cockpit.tui.tuning.changes import ending_words
 from cockpit.tui.tuning.pending import ConfirmedChange
+
+if TYPE_CHECKING:
+    from cockpit.tui.app import CockpitApp
 
 # Seconds of load summed per frame: charts of long sessions are computed over several frames.
 _AT_ONCE = 300
@@ -55,8 +58,8 @@ class ViewKeys(Screen[None]):
         self.baselines = StoredBaselines(lambda plan: self.baseline_of(plan))
 
     @property
-    def _cockpit(self) -> CockpitBase[object]:
-        return cast("CockpitBase[object]", self.app)
+    def _cockpit(self) -> CockpitApp:
+        return cast("CockpitApp", self.app)
 
     def context(self) -> DrawContext:
         controls, recorder = self.session.controls, self.session.recorder
@@ -90,7 +93,7 @@ class ViewKeys(Screen[None]):
         """Return whether there is room for hosts beside the charts."""
         raise NotImplementedError
 
-    def _work(self, matter: str, work: Awaitable[None]) -> None:
+    def _work(self, matter: str, work: Awaitable[None]) -> asyncio.Task[None]:
         raise NotImplementedError
 
     def set_view(self, view: View) -> None:

@@ -6,9 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
-
-from textual.app import App
+from typing import TYPE_CHECKING
 
 from cockpit.analysis.verdicts.wait import BASELINE, baseline_wait
 from cockpit.model.errors import CockpitError
@@ -24,7 +22,7 @@ from cockpit.tui.tuning.changes import inactive_knobs, plan_words, preview_lines
 
 if TYPE_CHECKING:
     from cockpit.session.live_tuning import LiveTuning
-    from cockpit.tui.terminal.base_app import CockpitBase
+    from cockpit.tui.app import CockpitApp
 
 _BAR = 24
 
@@ -35,7 +33,7 @@ class ConfirmedChange:
 
     def __init__(
         self,
-        app: CockpitBase[object],
+        app: CockpitApp,
         session: Session,
         tuning: LiveTuning,
         values: Mapping[str, str],
@@ -66,7 +64,7 @@ class ConfirmedChange:
     def apply(self) -> None:
         """Apply the change now. From here on it extends the run."""
         self.waiting = False
-        self._app.run_worker(self._apply())
+        self._app.run_work(self._apply())
 
     def cancel(self) -> None:
         """Do not apply the change. Only while it waits."""
@@ -108,14 +106,20 @@ class ConfirmedChange:
         self._app.show_notice(words, severity="error" if bad else "information", matter="tuning")
 
 
-async def ask_to_undo(app: App[Any], tuning: LiveTuning, letter: str, undo: Callable[[str], None]) -> None:
-    """Show the diff of an undo, and call `undo(letter)` once confirmed. Raises ChangeRefused, HostError."""
+async def ask_to_undo(app: CockpitApp, tuning: LiveTuning, letter: str, undo: Callable[[str], None]) -> None:
+    """Show the diff of an undo on the current screen, and call `undo(letter)` once confirmed. Raises ChangeRefused,
+    HostError."""
+    screen = app.screen
     preview = await tuning.preview_undo(letter)
     if preview is None:
         undo(letter)
         return
+    if not screen.is_active:
+        app.show_notice(f"undo not confirmed: another screen is open; {MainKey.UNDO}: undo", matter="undo")
+        return
     title = f"undo {preview.letter} on {sanitize(preview.host)}?"
     confirm = ConfirmScreen(content(preview_lines([preview])), "undo", "leave it active", title)
+    confirm.open_by_itself()
     confirm.ask(app, lambda _: undo(preview.letter))
 
 
