@@ -176,9 +176,13 @@ class ViewKeys(Screen[None]):
     def _to_marker(self, t: float) -> None:
         """Move the cursor to an instant; a replay seeks there if it is later than the shown instant."""
         if t > self.context().now:
-            self._jump(t + _TICKS)
+            self.show_marker(t)
         else:
             self._over_time(cursor.placed_at, t)
+
+    def show_marker(self, t: float) -> None:
+        """Show the whole screen at a marker's instant, with all ticks of its second, if the session can seek."""
+        self._jump(t + _TICKS)
 
     def on_chart_time_selected(self, event: cursor.Chart.TimeSelected) -> None:
         self._over_time(cursor.placed_at, event.t)
