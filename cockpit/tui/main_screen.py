@@ -33,7 +33,7 @@ from cockpit.tui.key_names import action_key, bindings
 from cockpit.tui.key_table import MainKey, SessionKey, ViewKey
 from cockpit.tui.layouts import LAYOUTS, layout_for, verdict_height
 from cockpit.tui.load_fields import LoadParser
-from cockpit.tui.palette import Command, main_commands
+from cockpit.tui.palette import Command, main_commands, marker_commands
 from cockpit.tui.runs.check import CheckScreen
 from cockpit.tui.runs.compare import CompareScreen
 from cockpit.tui.runs.strip_lines import VerdictStrip
@@ -258,7 +258,11 @@ class MainScreen(ViewKeys):
         ask(self._cockpit, self.session, tuning, {}, report)
 
     def _set_plan(self, plan: LoadPlan) -> None:
-        load, _ = changeable_load(self.session, self.load_parser)
+        try:
+            load, _ = changeable_load(self.session, self.load_parser)
+        except UsageError as error:
+            self.show_reason(str(error))
+            return
         self._work("load", immediate(lambda _: load.set_plan(plan))(""))
 
     def action_load(self) -> None:
@@ -310,7 +314,9 @@ class MainScreen(ViewKeys):
         yield setting_command(self.session, self._tune)
         yield from load_commands(self.session, self.load_parser, self._set_plan)
         yield help_command(help_entries(context.actions), lambda entries: self.app.push_screen(HelpScreen(entries)))
-        yield from main_commands(context, self.markers(), self._begin, self.set_view)
+        yield from main_commands(context, self._begin, self.set_view)
+        if any(action.name == "jump" for action in context.actions):
+            yield from marker_commands(self.markers(), self.show_marker)
 
     def action_tune(self) -> None:
         """Open the tuning panel."""
