@@ -11,6 +11,7 @@ from textual.binding import BindingType
 from textual.screen import Screen
 
 from cockpit.analysis.time_ranges import TimeRanges
+from cockpit.analysis.timeline import all_markers
 from cockpit.analysis.verdicts.segments import SegmentVerdicts
 from cockpit.analysis.words.timeline import marker_sign
 from cockpit.model.markers import Marker
@@ -18,7 +19,7 @@ from cockpit.model.text import clock
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
 from cockpit.tui.charts import cursor
-from cockpit.tui.charts.markers import all_markers, marker_label
+from cockpit.tui.charts.markers import marker_label
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.prompt import ChoiceScreen, FilterScreen
 from cockpit.tui.draw_context import PROCESS_ORDERS, BaselineOf, DrawContext, ProcessOrder, StoredBaselines, View
