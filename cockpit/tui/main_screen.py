@@ -286,8 +286,8 @@ class MainScreen(ViewKeys):
 
     def action_back(self) -> None:
         """Go one step back, finally to the newest segment and the initial view."""
-        if self.pending is not None and self.pending.waiting:
-            self.pending.cancel()
+        if (waiting := self._shown_wait()) is not None:
+            waiting.cancel()
             self.frame(force=True)
             return
         self.set_view(navigation.back(self.view))
@@ -340,8 +340,8 @@ class MainScreen(ViewKeys):
 
     def action_enter(self) -> None:
         """Apply a change that waits for its baseline now; otherwise focus the list of the selected host."""
-        if self.pending is not None and self.pending.waiting:
-            self.pending.apply()
+        if (waiting := self._shown_wait()) is not None:
+            waiting.apply()
             self.frame(force=True)
         else:
             super().action_enter()

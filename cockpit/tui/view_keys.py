@@ -97,6 +97,11 @@ class ViewKeys(Screen[None]):
     def _work(self, matter: str, work: Awaitable[None]) -> asyncio.Task[None]:
         raise NotImplementedError
 
+    def _shown_wait(self) -> ConfirmedChange | None:
+        """Return the change that waits for its baseline, while the screen shows it with its keys."""
+        waits = self.pending is not None and self.pending.waiting
+        return self.pending if waits and not self.has_class("-host-alone") else None
+
     def set_view(self, view: View) -> None:
         self.view = view
         self.frame()

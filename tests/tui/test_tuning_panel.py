@@ -17,6 +17,7 @@ from cockpit.tui.dialogs import prompt
 from cockpit.tui.dialogs.prompt import ChoiceScreen, ConfirmScreen, FilterScreen, PromptScreen
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.runs.strip_lines import VerdictStrip
+from cockpit.tui.tiny_screen import TinyScreen
 from cockpit.tui.tuning.screen import TuningScreen
 from cockpit.tui.tuning.widgets import History, KnobRow
 from tests.tui.driving import main, press, running_app, text_of, until, wait_idle
@@ -289,6 +290,10 @@ async def test_change_is_applied_after_baseline_wait_or_at_once() -> None:
     async with tuning_panel(20.0) as (pilot, source, tuning):
         await preview_during_baseline(pilot)
         await until(pilot, lambda: "applied in" in strip_text(pilot))
+        await press(pilot, "p", "enter", "p", "escape")
+        assert tuning.calls[-1] == ("await_baseline", {}), "a host is on the whole screen, the change is not"
+        await pilot.resize_terminal(60, 15)
+        await until(pilot, lambda: "Enter: apply now" in text_of(main(pilot.app).query_one(TinyScreen)))
         await press(pilot, "enter")
         await until(pilot, lambda: [name for name, _ in tuning.calls][-2:] == ["await_baseline", "apply"])
 

@@ -15,6 +15,7 @@ from cockpit.model.state import Change, State
 from cockpit.model.text import sanitize
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.dialogs.prompt import ConfirmScreen
+from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_table import MainKey, SessionKey, TuningKey, ViewKey
 from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, content, join_fitting, rule
 from cockpit.tui.tuning.baseline import MARGIN, offer
@@ -126,6 +127,16 @@ async def ask_to_undo(app: CockpitApp, tuning: LiveTuning, letter: str, undo: Ca
 def change_under_way(state: State) -> Change | None:
     """Return the newest change if its outcome is not known yet."""
     return state.own_changes[-1] if state.own_changes and not state.own_changes[-1].outcome else None
+
+
+def pending_lines(context: DrawContext, width: int) -> list[Line]:
+    """Return the lines of a confirmed change or of a change under way; [] if there is none."""
+    change = change_under_way(context.state)
+    if context.waiting and change is None:
+        return waiting_lines(context.waiting, context.state, width)
+    if change is not None and context.view.segment is None and context.state.running_rounds is None:
+        return stage_lines(change, context.state, width)
+    return []
 
 
 def waiting_lines(plan: str, state: State, width: int) -> list[Line]:
