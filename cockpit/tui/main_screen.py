@@ -27,10 +27,10 @@ from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import LATENCY_VIEWS, BaselineOf
 from cockpit.tui.footer import Footer
 from cockpit.tui.generators import MOST, Generators, GeneratorScreen
-from cockpit.tui.hosts.panes import HostLines, HostPanes
+from cockpit.tui.hosts.panes import MOST_LINES, HostLines, HostPanes
 from cockpit.tui.key_help import main_help
-from cockpit.tui.key_names import action_key, bindings
-from cockpit.tui.key_table import MainKey, SessionKey, ViewKey
+from cockpit.tui.key_names import action_key, bindings, no_load_words
+from cockpit.tui.key_table import MainKey, ViewKey
 from cockpit.tui.layouts import LAYOUTS, layout_for, verdict_height
 from cockpit.tui.load_fields import LoadParser
 from cockpit.tui.palette import Command, main_commands, marker_commands
@@ -80,7 +80,7 @@ class MainScreen(ViewKeys):
     MainScreen #latency > .cut { margin: 1 0 0 0; }
     MainScreen Runs { height: 7fr; }
     MainScreen HostPanes { height: 1fr; }
-    MainScreen HostLines { height: auto; max-height: 8; padding: 0 1; display: none; }
+    MainScreen HostLines { padding: 0 1; display: none; }
     MainScreen TinyScreen { height: 1fr; display: none; }
     MainScreen Position { display: none; }
     MainScreen.-extent Position { display: block; }
@@ -193,13 +193,14 @@ class MainScreen(ViewKeys):
         losses = len(loss_lines(self.session.controls.lost))
         generators = min(MOST, len(self.session.shown.generators))
         verdict = verdict_height(layout, self.size.height)
-        room = self.size.height - len(hosts) - generators - losses - max(0, verdict - _SPARE)
+        host_lines = min(MOST_LINES, len(hosts))
+        room = self.size.height - host_lines - generators - losses - max(0, verdict - _SPARE)
         self.set_class(room < _ROOM_FOR_LATENCY, "-crowded")
         _set_height(self.query_one(VerdictStrip), verdict)
         self.set_class(self.size.width >= _BROAD and len(hosts) > 1, "-broad")
         self.set_class(self.view.room != "column" and bool(hosts), "-host-alone")
         self.set_class(self.session.controls.extent is not None, "-extent")
-        _set_height(self.query_one(HostLines), len(hosts))
+        _set_height(self.query_one(HostLines), host_lines)
         _set_height(self.query_one(Generators), 0 if layout == "tiny" else generators)
         _set_height(self.query_one(DamageLines), losses)
 
@@ -212,15 +213,14 @@ class MainScreen(ViewKeys):
         """Make the selected segment the baseline."""
         segment = self.context().segment
         if segment is None:
-            self.show_reason(f"No segment to compare with yet. {SessionKey.TOGGLE}: start a run")
+            self.show_reason(no_load_words(self.context()))
             return
         self.set_view(replace(self.view, baseline=segment.number))
 
     def action_compare(self) -> None:
         """Compare the selected segment with its baseline: verdict and all metrics."""
         if self.context().segment is None:
-            start = f"{SessionKey.TOGGLE}: start a run; a change under load ({MainKey.TUNE}): next segment"
-            self.show_reason(f"No segment to compare yet. {start}")
+            self.show_reason(no_load_words(self.context()))
             return
         self.app.push_screen(CompareScreen(self.context, self.set_view))
 

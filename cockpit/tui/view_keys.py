@@ -24,8 +24,8 @@ from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.prompt import ChoiceScreen, FilterScreen
 from cockpit.tui.draw_context import PROCESS_ORDERS, BaselineOf, DrawContext, ProcessOrder, StoredBaselines, View
 from cockpit.tui.hosts.panes import HostPanes
-from cockpit.tui.key_names import bindings, key_hints
-from cockpit.tui.key_table import ChartKey, DialogKey, MainKey, SessionKey, ViewKey
+from cockpit.tui.key_names import bindings, key_hints, no_load_words
+from cockpit.tui.key_table import ChartKey, DialogKey, MainKey, ViewKey
 from cockpit.tui.runs.stacks_screen import StacksScreen
 from cockpit.tui.status_lines import Position
 from cockpit.tui.tuning.changes import ending_words
@@ -170,7 +170,7 @@ class ViewKeys(Screen[None]):
     def action_stacks(self) -> None:
         """Show the CPU profile of the selected segment."""
         if self.context().segment is None:
-            self.show_reason(f"No segment to profile yet. {SessionKey.TOGGLE}: start a run")
+            self.show_reason(no_load_words(self.context()))
             return
         self.app.push_screen(StacksScreen(self.context))
 
