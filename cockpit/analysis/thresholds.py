@@ -38,6 +38,8 @@ _PLAIN_VALUE = re.compile(r"(-?(?:\d+(?:\.\d*)?|\.\d+))\s*([kKmMgG%]?|[KMG]iB)")
 _FACTORS = {"": 1.0, "%": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
 
 
+# The longest time (s) that a threshold may name, as long as a recording.
+_LONGEST = 1e8
 # Thresholds if none is given; with a baseline for closed and open load.
 DEFAULT_THRESHOLD = "failed == 0"
 DEFAULT_AGAINST = ("rate >= 95% of baseline", "p99 <= 110% of baseline")
@@ -109,10 +111,14 @@ def parse_threshold(text: str) -> Threshold:
     share = _OF_BASELINE.fullmatch(value)
     if share and sign in ("==", "!="):
         raise UsageError(f"{text!r}: runs vary, so no run equals a share of a baseline; use <, <=, > or >=")
+    if share and math.isinf(float(share[1])):
+        raise UsageError(f"{text!r}: the value is too large")
     if share:
         return Threshold(" ".join(text.split()), name, sign, float(share[1]) / 100, of_baseline=True)
     try:
         number = _seconds(value) if is_time(name) else _plain(value)
+        if not math.isfinite(number) or (is_time(name) and number > _LONGEST):
+            raise ValueError("the value is too large")
     except ValueError as error:
         raise UsageError(f"{text!r}: {error}") from None
     if value.endswith("%") and name in ("failed", "errors"):

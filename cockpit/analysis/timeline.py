@@ -8,6 +8,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple, Self
 
+from cockpit.model.markers import ChangeMarker, Marker
 from cockpit.model.state import Segment, State
 
 Span = tuple[float, float]
@@ -77,3 +78,18 @@ def _change_spans(state: State) -> list[Span]:
         if (back := change.stages.get("undoing")) is not None:
             spans.append((back, over))
     return spans
+
+
+def all_markers(state: State) -> list[Marker]:
+    """Return the session's markers, and a marker for each change without one: at its effect, or now if pending."""
+    unmarked: list[Marker] = [
+        ChangeMarker(
+            t=state.t if change.active_since is None else change.active_since,
+            change=change.name,
+            outcome=change.outcome,
+            ended=change.ended,
+        )
+        for change in state.own_changes
+        if change.outcome != "applied" and (change.active_since is not None or not change.outcome)
+    ]
+    return [*state.markers, *unmarked]

@@ -21,7 +21,7 @@ def parse_duration(text: str) -> float:
     """Return seconds; a number without a unit is seconds. Raises ValueError with the allowed forms."""
     text = text.strip()
     if _PARTS.fullmatch(text):
-        return sum(int(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+        return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
     match = _DURATION.fullmatch(text)
     if not match:
         raise ValueError(f"{text!r} is not a duration; write it as 10s, 500ms, 3m, 5m20s or 1h")

@@ -401,6 +401,10 @@ class LiveTuning:
     def begin_close(self) -> None:
         """Stop rounds, and undo the change that waits for confirmation, or would."""
         self.stop_rounds()
+        self.decline_confirmations()
+
+    def decline_confirmations(self) -> None:
+        """Decline the change or the switch of rounds that waits for the user, and every later one."""
         self._confirmation.close()
 
     async def close(self) -> None:

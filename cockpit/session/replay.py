@@ -8,6 +8,7 @@ import time
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+from cockpit.analysis.timeline import all_markers
 from cockpit.model.errors import UsageError
 from cockpit.model.state import State
 from cockpit.model.units import parse_duration
@@ -22,7 +23,6 @@ REFRESH_EVERY = 0.25
 # Minimum number of events between cached states (none if the recording has a state nearby), and their maximum number.
 CHECKPOINT_EVERY = 500
 CHECKPOINTS = 128
-LANDMARKS = ("run_started", "change_ended", "action_begun", "note", "load_adjusted", "worker_lost")
 
 
 class ReplaySource:
@@ -81,8 +81,9 @@ class ReplaySource:
         self._woken.set()
 
     def seek_landmark(self, direction: int) -> None:
-        """Move to the next (+1) or previous (-1) run, change or note; to the end or beginning if there is none."""
-        landmarks = self.recording.times_of(LANDMARKS)
+        """Move to the next (+1) or previous (-1) run or marker; to the end or beginning if there is none."""
+        markers = (marker.t for marker in all_markers(last_state(self.recording)))
+        landmarks = sorted([*markers, *self.recording.times_of(["run_started"])])
         if direction > 0:
             at = bisect_right(landmarks, self._position + 1e-6)
             self.seek(landmarks[at] if at < len(landmarks) else self.end)

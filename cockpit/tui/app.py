@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from cockpit.model.text import sanitize
@@ -53,13 +53,14 @@ class CockpitApp(CockpitBase[object]):
         self.failure: BaseException | None = None
         self._session_task: asyncio.Task[None] | None = None
         self._leaving: asyncio.Task[None] | None = None
+        self._works: set[asyncio.Task[None]] = set()
 
     def get_default_screen(self) -> MainScreen:
         return MainScreen(self.session, self.autostart, self.answer, self.baseline_of, self.load_parser)
 
     def on_mount(self) -> None:
         self._session_task = asyncio.create_task(self.session.run())
-        self._session_task.add_done_callback(self._session_over)
+        self._session_task.add_done_callback(self._task_ended)
         self.set_interval(CHECK_INTERVAL, self.check_terminal)
         self.show_startup_notices()
 
@@ -75,6 +76,14 @@ class CockpitApp(CockpitBase[object]):
         if self.failure is not None:
             raise self.failure
         return returned
+
+    def run_work(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run work of the user that must outlive its screen, and the terminal; an error in it ends the app."""
+        task = asyncio.create_task(work)
+        self._works.add(task)
+        task.add_done_callback(self._works.discard)
+        task.add_done_callback(self._task_ended)
+        return task
 
     def action_leave(self, interrupted: bool = False) -> None:
         """End the session, then the app; a second call does not wait for the session. Unless interrupted, the first
@@ -133,7 +142,11 @@ class CockpitApp(CockpitBase[object]):
         await self._end_session()
 
     async def _finish(self) -> None:
-        """Wait for the end of the run."""
+        """Wait for the end of the user's work and of the run."""
+        if (tuning := self.session.source.controls.tuning) is not None:
+            tuning.decline_confirmations()
+        while self._works:
+            await asyncio.wait(self._works)
         with contextlib.suppress(EndOfSession):
             await self.session.until(lambda state: state.running is None)
 
@@ -150,12 +163,16 @@ class CockpitApp(CockpitBase[object]):
         self.exit()
 
     async def _end_session(self) -> None:
-        """Cancel the session and wait for its end; `_session_over` stores its error."""
+        """End the session, then work that is left, and wait for their ends; `_task_ended` stores errors."""
         if self._session_task is not None:
             self._session_task.cancel()
             await asyncio.wait([self._session_task])
+        if works := set(self._works):
+            for work in works:
+                work.cancel()
+            await asyncio.wait(works)
 
-    def _session_over(self, task: asyncio.Task[None]) -> None:
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (failure := task.exception()) is not None:
             self.failure = failure
             self.exit()

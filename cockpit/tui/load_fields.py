@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
 from cockpit.analysis.words.timeline import load_words
 from cockpit.model.errors import UsageError
-from cockpit.model.load.plan import OPEN_HEADERS, REDACTED, LoadPlan, amount_words, url_without_password
+from cockpit.model.load.plan import OPEN_HEADERS, REDACTED, LoadPlan, amount_words, at_target, url_without_password
 from cockpit.profiles.plan import LONGEST_RUN
 
 # Applies flags of `cockpit run` to a plan. Raises UsageError with the flag as its subject.
@@ -86,14 +88,25 @@ def plan_from(plan: LoadPlan, texts: Mapping[str, str], parse: LoadParser) -> Lo
     """Apply the changed texts to the plan. Raises UsageError."""
     before = texts_of(plan)
     changed = {name for name, text in texts.items() if text.strip() != before[name]}
-    if "load" in changed and texts["load steps"].strip():
-        raise UsageError("the load steps set the load; clear them first", subject="-c")
+    _check_steps(plan, changed, texts)
     if not texts["URL"].strip():
         raise UsageError("missing; write http://host[:port]/path", subject="URL")
     if changed & {"duration", "requests"}:
         changed |= {"duration", "requests"}
     flags = [flag for name in texts if name in changed for flag in _flags(name, texts[name].strip(), plan)]
-    return parse(replace(plan, **_without(plan, changed, texts)), flags)
+    return _with_login(parse(replace(plan, **_without(plan, changed, texts)), flags), plan.url)
+
+
+def _check_steps(plan: LoadPlan, changed: set[str], texts: Mapping[str, str]) -> None:
+    """Raise UsageError if a changed field conflicts with load steps, also with steps that the form does not show."""
+    kept = bool(plan.stages) and "load steps" not in changed
+    shown = texts["load steps"].strip()
+    if not shown and not kept:
+        return
+    for name, flag in (("load", "-c"), ("duration", "-z"), ("requests", "-n")):
+        if name in changed and (name == "load" or texts[name].strip()):
+            way_out = "clear them first" if shown else "type other load steps in their place"
+            raise UsageError(f"the load steps set the {name}; {way_out}", subject=flag)
 
 
 def _without(plan: LoadPlan, changed: set[str], texts: Mapping[str, str]) -> dict[str, Any]:
@@ -118,6 +131,7 @@ def _without(plan: LoadPlan, changed: set[str], texts: Mapping[str, str]) -> dic
     if {"duration", "requests"} & changed:
         changes |= {"duration": None, "requests": None}
     ends = any(texts[name].strip() for name in ("duration", "requests", "load steps"))
+    ends |= bool(plan.stages) and "load steps" not in changed
     listed = plan.replay is not None and "load" not in changed
     if not ends and not listed and not (plan.paths is not None and plan.paths.order == "once"):
         changes["duration"] = LONGEST_RUN
@@ -126,7 +140,8 @@ def _without(plan: LoadPlan, changed: set[str], texts: Mapping[str, str]) -> dic
 
 def _flags(name: str, text: str, plan: LoadPlan) -> list[str]:
     if name == "headers":
-        return [f"--header={_unredacted(header, plan)}" for header in _NEXT_HEADER.split(text) if header.strip()]
+        headers = (header for header in _NEXT_HEADER.split(text) if header.strip())
+        return [f"--header={header}" for header in _unredacted(headers, plan)]
     if name == "load":
         return [f"--rate={text.removesuffix('/s')}" if text.endswith("/s") else f"--concurrency={text}"]
     if name == "keep-alive":
@@ -138,11 +153,31 @@ def _shown(name: str, value: str) -> str:
     return value if name.lower() in OPEN_HEADERS else REDACTED
 
 
-def _unredacted(header: str, plan: LoadPlan) -> str:
-    """Return the header with the plan's value in place of a redacted one."""
-    name, _, value = header.partition(":")
-    secret = next((secret for known, secret in plan.headers if known.lower() == name.strip().lower()), None)
-    return f"{name}: {secret}" if value.strip() == REDACTED and secret is not None else header
+def _unredacted(headers: Iterable[str], plan: LoadPlan) -> Iterator[str]:
+    """Yield the headers with the plan's values in place of redacted ones: the n-th value of a name for its n-th
+    header."""
+    values: dict[str, deque[str]] = {}
+    for known, secret in plan.headers:
+        values.setdefault(known.lower(), deque()).append(secret)
+    for header in headers:
+        name, _, value = header.partition(":")
+        own = values.get(name.strip().lower())
+        known_value = own.popleft() if own else None
+        yield f"{name}: {known_value}" if value.strip() == REDACTED and known_value is not None else header
+
+
+def _with_login(plan: LoadPlan, before: str) -> LoadPlan:
+    """Return the plan with the login of the URL `before` if its own URL names the same server, without a login."""
+    login, at, _ = urlsplit(before).netloc.rpartition("@")
+    parts = urlsplit(plan.url)
+    if not at or "@" in parts.netloc or _server(plan.url) != _server(before):
+        return plan
+    return at_target(plan, parts._replace(netloc=f"{login}@{parts.netloc}").geturl())
+
+
+def _server(url: str) -> tuple[object, ...]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def _steps(plan: LoadPlan) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -14,7 +15,7 @@ from textual.events import Key, Resize
 
 from cockpit.model.errors import CockpitError, UsageError
 from cockpit.model.load.plan import LoadPlan
-from cockpit.session.controls import Action, immediate
+from cockpit.session.controls import Action, PlaybackStatus, immediate
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
 from cockpit.tui.charts.latency import Latency
@@ -26,13 +27,13 @@ from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import LATENCY_VIEWS, BaselineOf
 from cockpit.tui.footer import Footer
 from cockpit.tui.generators import MOST, Generators, GeneratorScreen
-from cockpit.tui.hosts.panes import HostLines, HostPanes
+from cockpit.tui.hosts.panes import MOST_LINES, HostLines, HostPanes
 from cockpit.tui.key_help import main_help
-from cockpit.tui.key_names import action_key, bindings
-from cockpit.tui.key_table import MainKey, SessionKey, ViewKey
+from cockpit.tui.key_names import action_key, bindings, no_load_words
+from cockpit.tui.key_table import MainKey, ViewKey
 from cockpit.tui.layouts import LAYOUTS, layout_for, verdict_height
 from cockpit.tui.load_fields import LoadParser
-from cockpit.tui.palette import Command, main_commands
+from cockpit.tui.palette import Command, main_commands, marker_commands
 from cockpit.tui.runs.check import CheckScreen
 from cockpit.tui.runs.compare import CompareScreen
 from cockpit.tui.runs.strip_lines import VerdictStrip
@@ -79,7 +80,7 @@ class MainScreen(ViewKeys):
     MainScreen #latency > .cut { margin: 1 0 0 0; }
     MainScreen Runs { height: 7fr; }
     MainScreen HostPanes { height: 1fr; }
-    MainScreen HostLines { height: auto; max-height: 8; padding: 0 1; display: none; }
+    MainScreen HostLines { padding: 0 1; display: none; }
     MainScreen TinyScreen { height: 1fr; display: none; }
     MainScreen Position { display: none; }
     MainScreen.-extent Position { display: block; }
@@ -192,13 +193,14 @@ class MainScreen(ViewKeys):
         losses = len(loss_lines(self.session.controls.lost))
         generators = min(MOST, len(self.session.shown.generators))
         verdict = verdict_height(layout, self.size.height)
-        room = self.size.height - len(hosts) - generators - losses - max(0, verdict - _SPARE)
+        host_lines = min(MOST_LINES, len(hosts))
+        room = self.size.height - host_lines - generators - losses - max(0, verdict - _SPARE)
         self.set_class(room < _ROOM_FOR_LATENCY, "-crowded")
         _set_height(self.query_one(VerdictStrip), verdict)
         self.set_class(self.size.width >= _BROAD and len(hosts) > 1, "-broad")
         self.set_class(self.view.room != "column" and bool(hosts), "-host-alone")
         self.set_class(self.session.controls.extent is not None, "-extent")
-        _set_height(self.query_one(HostLines), len(hosts))
+        _set_height(self.query_one(HostLines), host_lines)
         _set_height(self.query_one(Generators), 0 if layout == "tiny" else generators)
         _set_height(self.query_one(DamageLines), losses)
 
@@ -211,15 +213,14 @@ class MainScreen(ViewKeys):
         """Make the selected segment the baseline."""
         segment = self.context().segment
         if segment is None:
-            self.show_reason(f"No segment to compare with yet. {SessionKey.TOGGLE}: start a run")
+            self.show_reason(no_load_words(self.context()))
             return
         self.set_view(replace(self.view, baseline=segment.number))
 
     def action_compare(self) -> None:
         """Compare the selected segment with its baseline: verdict and all metrics."""
         if self.context().segment is None:
-            start = f"{SessionKey.TOGGLE}: start a run; a change under load ({MainKey.TUNE}): next segment"
-            self.show_reason(f"No segment to compare yet. {start}")
+            self.show_reason(no_load_words(self.context()))
             return
         self.app.push_screen(CompareScreen(self.context, self.set_view))
 
@@ -232,7 +233,9 @@ class MainScreen(ViewKeys):
 
     def action_check(self) -> None:
         """Check 15 s of load against the thresholds and the last baseline; start a run if none is active."""
-        toggle = next((action for action in self.session.controls.actions if action.name == "toggle"), None)
+        controls = self.session.controls
+        replayed = isinstance(controls.status, PlaybackStatus)
+        toggle = None if replayed else next((each for each in controls.actions if each.name == "toggle"), None)
         if toggle is None and self.session.shown.segment is None:
             self.show_reason("No segment to check in this recording")
             return
@@ -255,7 +258,11 @@ class MainScreen(ViewKeys):
         ask(self._cockpit, self.session, tuning, {}, report)
 
     def _set_plan(self, plan: LoadPlan) -> None:
-        load, _ = changeable_load(self.session, self.load_parser)
+        try:
+            load, _ = changeable_load(self.session, self.load_parser)
+        except UsageError as error:
+            self.show_reason(str(error))
+            return
         self._work("load", immediate(lambda _: load.set_plan(plan))(""))
 
     def action_load(self) -> None:
@@ -275,12 +282,12 @@ class MainScreen(ViewKeys):
         def undo(letter: str) -> None:
             self._work("undo", tuning.undo(letter))
 
-        self._work("undo", ask_to_undo(self.app, tuning, "", undo))
+        self._work("undo", ask_to_undo(self._cockpit, tuning, "", undo))
 
     def action_back(self) -> None:
         """Go one step back, finally to the newest segment and the initial view."""
-        if self.pending is not None and self.pending.waiting:
-            self.pending.cancel()
+        if (waiting := self._shown_wait()) is not None:
+            waiting.cancel()
             self.frame(force=True)
             return
         self.set_view(navigation.back(self.view))
@@ -307,7 +314,9 @@ class MainScreen(ViewKeys):
         yield setting_command(self.session, self._tune)
         yield from load_commands(self.session, self.load_parser, self._set_plan)
         yield help_command(help_entries(context.actions), lambda entries: self.app.push_screen(HelpScreen(entries)))
-        yield from main_commands(context, self.markers(), self._begin, self.set_view)
+        yield from main_commands(context, self._begin, self.set_view)
+        if any(action.name == "jump" for action in context.actions):
+            yield from marker_commands(self.markers(), self.show_marker)
 
     def action_tune(self) -> None:
         """Open the tuning panel."""
@@ -331,8 +340,8 @@ class MainScreen(ViewKeys):
 
     def action_enter(self) -> None:
         """Apply a change that waits for its baseline now; otherwise focus the list of the selected host."""
-        if self.pending is not None and self.pending.waiting:
-            self.pending.apply()
+        if (waiting := self._shown_wait()) is not None:
+            waiting.apply()
             self.frame(force=True)
         else:
             super().action_enter()
@@ -357,19 +366,19 @@ class MainScreen(ViewKeys):
             if action.name == self.autostart:
                 self._begin(action, self.answer)
 
-    def _begin(self, action: Action, answer: str = "") -> None:
-        """Run an action, with a prompt if it has one and `answer` is empty."""
+    def _begin(self, action: Action, answer: str = "") -> asyncio.Task[None] | None:
+        """Run an action, with a prompt if it has one and `answer` is empty; return the task of one without a prompt."""
         if self._cockpit.leaving:
-            return
+            return None
         if answer or not action.prompt:
-            self._work(action.name, action.run(answer))
-        else:
-            prompt = PromptScreen(action.prompt, value=action.prefill)
-            prompt.ask(self.app, lambda text: self._work(action.name, action.run(text)))
+            return self._work(action.name, action.run(answer))
+        prompt = PromptScreen(action.prompt, value=action.prefill)
+        prompt.ask(self.app, lambda text: self._work(action.name, action.run(text)))
+        return None
 
-    def _work(self, matter: str, work: Awaitable[None]) -> None:
-        """Run it as a worker of the app; an error is shown as a notice about `matter`."""
-        self.app.run_worker(self._carry_out(matter, work))
+    def _work(self, matter: str, work: Awaitable[None]) -> asyncio.Task[None]:
+        """Run it as work of the app; an error is shown as a notice about `matter`."""
+        return self._cockpit.run_work(self._carry_out(matter, work))
 
     def prepared_change(self) -> str:
         """Return the confirmed change that is not over, or the undo that is being prepared, or ""."""

@@ -137,7 +137,7 @@ def _global(app: App[Any]) -> Iterator[Command]:
 
 
 def main_commands(
-    context: DrawContext, markers: Sequence[Marker], begin: Callable[..., None], show: Callable[[View], None]
+    context: DrawContext, begin: Callable[..., object], show: Callable[[View], None]
 ) -> Iterator[Command]:
     """Yield the commands of the main screen; `begin(action)` may open a prompt, `begin(action, answer)` does not."""
     for action in context.actions:
@@ -148,11 +148,13 @@ def main_commands(
         words = f"{MainKey.VIEW}: next view"
         yield Command(f"view latency as {view}", words, partial(show, replace(context.view, latency=view)))
     yield from _hosts(context, show)
-    jump = next((action for action in context.actions if action.name == "jump"), None)
-    if jump is not None:
-        for marker in markers:
-            title = f"jump to {sanitize(marker_sign(marker))} {marker_label(marker)}".rstrip()
-            yield Command(title, f"{clock(marker.t)}   {marker.kind}", partial(begin, jump, f"{marker.t:.1f}s"))
+
+
+def marker_commands(markers: Sequence[Marker], jump: Callable[[float], object]) -> Iterator[Command]:
+    """Yield a command per marker; the time distinguishes equal notes."""
+    for marker in markers:
+        title = f"jump to {sanitize(marker_sign(marker))} {marker_label(marker)}".rstrip()
+        yield Command(f"{title} at {clock(marker.t)}", marker.kind, partial(jump, marker.t))
 
 
 def _hosts(context: DrawContext, show: Callable[[View], None]) -> Iterator[Command]:

@@ -53,6 +53,8 @@ def status_words(mode: Mode | None, status: SessionStatus | None) -> str:
 PAUSE = 0.020
 
 
+# From this number of load workers on, the header shows the range of their CPU.
+_MANY = 5
 # Minimum cells for the target; with less room the generator's lag is dropped, then the target.
 _TARGET = 24
 # The same for an alert, which replaces the name.
@@ -66,14 +68,15 @@ class TopLine(Lines):
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         session: Line = (*_saturated(context), *mode(context), *recording(context))
-        if length(session) > width - _NAME:
-            return [clip((*recording(context), *mode(context)), width)]
+        badge = _badge(context.second)
+        if length((*session, *badge)) > width - _NAME:
+            return [clip((*recording(context), *badge, *mode(context)), width)]
         least = _ALERT if (failing := alert(context, width)) else _TARGET
         # Without the lag if the target or an alert has no room beside it.
         status = (*session, *generator(context.second))
         if width - length(status) <= least:
             status = (*session, *generator(context.second, brief=True))
-        status = status if length(status) <= width - (least if failing else _NAME) else session
+        status = status if length(status) <= width - (least if failing else _NAME) else (*session, *badge)
         room = width - length(status) - 1
         return [left_and_right(alert(context, room) if failing else _name(context, room), status, width)]
 
@@ -141,13 +144,17 @@ def generator(second: LoadSecond | None, brief: bool = False) -> Line:
     """Return CPU and lag of the load generator; `brief`: without the lag."""
     if second is None:
         return ()
-    shares = "/".join(f"{100 * share:.0f}" for share in second.workers)
+    many = len(second.workers) >= _MANY
+    shown = (min(second.workers), max(second.workers)) if many else second.workers
+    shares = ("–" if many else "/").join(f"{100 * share:.0f}" for share in shown)
     text = f"gen {shares:>2}%" + ("" if brief else f" · lag {milliseconds(second.lag_p99)} ms")
     if second.pause >= PAUSE:
         text += f" · pause {milliseconds(second.pause)} ms"
-    if second.saturated:
-        return ((text + "  ", ""), (" GENERATOR SATURATED ", "alarm"))
-    return ((text, ""),)
+    return ((text + ("  " if second.saturated else ""), ""), *_badge(second))
+
+
+def _badge(second: LoadSecond | None) -> Line:
+    return ((" GENERATOR SATURATED ", "alarm"),) if second is not None and second.saturated else ()
 
 
 def _saturated(context: DrawContext) -> Line:

@@ -17,6 +17,7 @@ from cockpit.tui.runs.strip_lines import strip_words
 from cockpit.tui.status_lines import generator, mode, recording
 from cockpit.tui.terminal.lines import Lines
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Piece, clip, length, pairs
+from cockpit.tui.tuning.pending import pending_lines
 
 # Minimum height (lines) for the line with the verdict.
 _VERDICT = 10
@@ -25,11 +26,13 @@ _SATURATED: Line = ((" GENERATOR SATURATED ", "alarm"), (f" less load: {SessionK
 
 
 class TinyScreen(Lines):
-    """Mode and clock, then rate, percentiles and errors of the selected segment, then one line per host."""
+    """Mode and clock, a change that waits or is under way; rate, percentiles and errors of the selected segment; one
+    line per host."""
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         lines: list[Line] = [clip((*mode(context), *recording(context)), width)]
-        lines += _segment_lines(context, width, height)
+        lines += pending_lines(context, width)
+        lines += _segment_lines(context, width, height - len(lines) + 1)
         second = context.second
         if second is not None:
             line = generator(second)

@@ -81,9 +81,12 @@ def load_commands(
             load, parse = changeable_load(session, parser)
             if not text:
                 raise UsageError(f"{name}: type a value, e.g. {name} {example}")
+            amount = text.removesuffix("/s") if name == "rate" else text
+            if name == "connections" and text.endswith("/s"):
+                raise UsageError(f"connections: {text} is a rate; type rate {text.removesuffix('/s')}")
             before = texts_of(load.plan)
             try:
-                return plan_from(load.plan, {**before, field: form.format(text.removesuffix("/s"))}, parse)
+                return plan_from(load.plan, {**before, field: form.format(amount)}, parse)
             except UsageError as error:
                 raise UsageError(f"{name}: {error.problem}") from None
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 from textual.screen import Screen
 
 from cockpit.analysis.time_ranges import TimeRanges
+from cockpit.analysis.timeline import all_markers
 from cockpit.analysis.verdicts.segments import SegmentVerdicts
 from cockpit.analysis.words.timeline import marker_sign
 from cockpit.model.markers import Marker
@@ -17,18 +19,20 @@ from cockpit.model.text import clock
 from cockpit.session.loop import Session
 from cockpit.tui import navigation
 from cockpit.tui.charts import cursor
-from cockpit.tui.charts.markers import all_markers, marker_label
+from cockpit.tui.charts.markers import marker_label
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.prompt import ChoiceScreen, FilterScreen
 from cockpit.tui.draw_context import PROCESS_ORDERS, BaselineOf, DrawContext, ProcessOrder, StoredBaselines, View
 from cockpit.tui.hosts.panes import HostPanes
-from cockpit.tui.key_names import bindings, key_hints
-from cockpit.tui.key_table import ChartKey, DialogKey, MainKey, SessionKey, ViewKey
+from cockpit.tui.key_names import bindings, key_hints, no_load_words
+from cockpit.tui.key_table import ChartKey, DialogKey, MainKey, ViewKey
 from cockpit.tui.runs.stacks_screen import StacksScreen
 from cockpit.tui.status_lines import Position
-from cockpit.tui.terminal.base_app import CockpitBase
 from cockpit.tui.tuning.changes import ending_words
 from cockpit.tui.tuning.pending import ConfirmedChange
+
+if TYPE_CHECKING:
+    from cockpit.tui.app import CockpitApp
 
 # Seconds of load summed per frame: charts of long sessions are computed over several frames.
 _AT_ONCE = 300
@@ -55,8 +59,8 @@ class ViewKeys(Screen[None]):
         self.baselines = StoredBaselines(lambda plan: self.baseline_of(plan))
 
     @property
-    def _cockpit(self) -> CockpitBase[object]:
-        return cast("CockpitBase[object]", self.app)
+    def _cockpit(self) -> CockpitApp:
+        return cast("CockpitApp", self.app)
 
     def context(self) -> DrawContext:
         controls, recorder = self.session.controls, self.session.recorder
@@ -90,8 +94,13 @@ class ViewKeys(Screen[None]):
         """Return whether there is room for hosts beside the charts."""
         raise NotImplementedError
 
-    def _work(self, matter: str, work: Awaitable[None]) -> None:
+    def _work(self, matter: str, work: Awaitable[None]) -> asyncio.Task[None]:
         raise NotImplementedError
+
+    def _shown_wait(self) -> ConfirmedChange | None:
+        """Return the change that waits for its baseline, while the screen shows it with its keys."""
+        waits = self.pending is not None and self.pending.waiting
+        return self.pending if waits and not self.has_class("-host-alone") else None
 
     def set_view(self, view: View) -> None:
         self.view = view
@@ -161,7 +170,7 @@ class ViewKeys(Screen[None]):
     def action_stacks(self) -> None:
         """Show the CPU profile of the selected segment."""
         if self.context().segment is None:
-            self.show_reason(f"No segment to profile yet. {SessionKey.TOGGLE}: start a run")
+            self.show_reason(no_load_words(self.context()))
             return
         self.app.push_screen(StacksScreen(self.context))
 
@@ -173,9 +182,13 @@ class ViewKeys(Screen[None]):
     def _to_marker(self, t: float) -> None:
         """Move the cursor to an instant; a replay seeks there if it is later than the shown instant."""
         if t > self.context().now:
-            self._jump(t + _TICKS)
+            self.show_marker(t)
         else:
             self._over_time(cursor.placed_at, t)
+
+    def show_marker(self, t: float) -> None:
+        """Show the whole screen at a marker's instant, with all ticks of its second, if the session can seek."""
+        self._jump(t + _TICKS)
 
     def on_chart_time_selected(self, event: cursor.Chart.TimeSelected) -> None:
         self._over_time(cursor.placed_at, event.t)

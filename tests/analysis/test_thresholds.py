@@ -48,7 +48,18 @@ def test_thresholds() -> None:
         assert (outcome.value is None) == (text.startswith(("connect", "web1")))
 
 
-@pytest.mark.parametrize("text", ["", "p99", "p99 < ", "p99 < fast", "speed > 3", "rate > 3ms", "web1.cpu.heat > 3"])
+TOO_LARGE = [
+    f"p99 < {'9' * 400}m1s",
+    "p99 < 100000001s",
+    f"p99 < {'9' * 400}s",
+    f"rate > {'9' * 400}",
+    f"p99 < {'9' * 400}% of baseline",
+]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "p99", "p99 < ", "p99 < fast", "speed > 3", "rate > 3ms", "web1.cpu.heat > 3", *TOO_LARGE]
+)
 def test_invalid_thresholds_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_threshold(text)

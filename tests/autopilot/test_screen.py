@@ -1,5 +1,6 @@
 """A search on the screen, driven by keys: pause, skip, the board, and the active settings at the end."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from cockpit.session.controls import Mode
 from cockpit.session.live_session import LiveSession
 from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 from cockpit.tui.autopilot.screen import AutopilotApp, KnobsScreen, SearchLine
+from cockpit.tui.dialogs.help import HelpScreen
 from cockpit.tui.dialogs.prompt import ConfirmScreen
 from tests.autopilot.searches import BEFORE, plan, unstarted
 from tests.tui.driving import press, until
@@ -125,3 +127,25 @@ async def test_knobs_of_limits_are_proposed_and_others_selectable(
             await until(pilot, lambda: app.found is not None or not app.is_running or app.leaving)
         assert app.failure is None and answers == ([chosen] if chosen else [])
         assert chosen or (app.found is None and app.interrupted)
+
+
+async def test_question_of_a_search_waits_until_other_screens_are_closed(tmp_path: Path) -> None:
+    opened = asyncio.Event()
+
+    async def search(person: SearchDecisions) -> SearchResult:
+        await opened.wait()
+        await person.choose(FOUND, KNOBS, [])
+        return SearchResult(AutopilotEnded(t=0.0, outcome="nothing"))
+
+    async with unstarted(tmp_path) as live:
+        live.source.controls.mode = Mode.SEARCH
+        app = AutopilotApp(live.session, search)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await press(pilot, "question_mark")
+            opened.set()
+            await until(pilot, lambda: any("the search has a question" in note.message for note in app.notices()))
+            assert isinstance(app.screen, HelpScreen)
+            await press(pilot, "escape")
+            await until(pilot, lambda: isinstance(app.screen, KnobsScreen))
+            await press(pilot, "enter")
+            await until(pilot, lambda: app.found is not None)

@@ -11,6 +11,7 @@ import pytest
 
 from cockpit.analysis.words.timeline import marker_text
 from cockpit.model.errors import RecordingError, UsageError
+from cockpit.model.events import HostChanged
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.state import State
 from cockpit.recording import writer as writing
@@ -21,7 +22,7 @@ from cockpit.session.loop import Session
 from cockpit.session.replay import SPEEDS, ReplaySource, parse_instant, parse_jump
 from tests.recording.test_pages import record_pages
 from tests.recording.test_recording import recorded
-from tests.session.events import small_session
+from tests.session.events import session_with_a_round, small_session
 from tests.session.sessions import running
 from tests.session.sessions import until as until_state
 from tests.waiting import until
@@ -73,6 +74,17 @@ async def test_steps_and_jumps_to_markers(replayed: Replayed) -> None:
         state = await do(session, action)
         assert source.position == position, action
     assert state == expected_state(0)
+
+
+async def test_lost_hosts_and_windows_of_rounds_are_markers_to_move_to(tmp_path: Path) -> None:
+    lost = HostChanged(t=30.0, host="web1", condition="lost", detail="no answer")
+    events = sorted((*session_with_a_round(), lost), key=lambda event: event.t)
+    with Recording(recorded(tmp_path / "s.cockpit", events)) as recording:
+        source = ReplaySource(recording, 20.0, playing=False)
+        async with running(Session(source)) as session:
+            for position in (27, 30, 35, 40, 45, 57):
+                await do(session, "next")
+                assert source.position == position
 
 
 async def test_playback_stops_at_end(replayed: Replayed) -> None:

@@ -7,11 +7,19 @@ import pytest
 from textual.notifications import Notification
 from textual.screen import Screen
 
+from cockpit.tui.dialogs import prompt
+
 
 @pytest.fixture(autouse=True)
 def no_notice_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep notices until a key dismisses them: on a busy machine they expire before a test reads them."""
     monkeypatch.setattr(Notification, "time_left", 3600.0)
+
+
+@pytest.fixture(autouse=True)
+def dialogs_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Confirm a dialog that opens by itself without a delay."""
+    monkeypatch.setattr(prompt, "UNSEEN", 0.0)
 
 
 @pytest.fixture(autouse=True)

@@ -44,6 +44,7 @@ class ScriptedTuning:
     sibling: dict[str, Knob] = field(default_factory=dict)
     calls: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     confirmed: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: bool = False
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -73,6 +74,9 @@ class ScriptedTuning:
 
     def confirm(self) -> None:
         self.confirmed.set()
+
+    def decline_confirmations(self) -> None:
+        self.closed = True
 
     async def undo(self, letter: str = "") -> None:
         self.calls.append(("undo", {"letter": letter} if letter else {}))

@@ -5,10 +5,13 @@ import asyncio
 import pytest
 from textual.pilot import Pilot
 
+from cockpit.model import events as ev
 from cockpit.model.errors import TargetError
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.dialogs.prompt import ConfirmScreen
 from cockpit.tui.footer import Footer
+from cockpit.tui.terminal.appearance import Appearance
+from tests import waiting
 from tests.tui.driving import main, press, running_app, text_of, until
 from tests.tui.scenario import Scenario
 from tests.tui.screens import until_notice
@@ -71,6 +74,28 @@ async def test_quit_during_an_undo_asks_and_completes_it() -> None:
         tuning.gate.set()
         await until(pilot, lambda: not pilot.app.is_running)
     assert source.closed
+
+
+async def test_work_of_the_user_ends_after_the_terminal_has_closed() -> None:
+    app, source = scripted_app(Scenario().events(60))
+    app.appearance = Appearance(outlive=True)
+    tuning = source.controls.tuning
+    tuning.gate.clear()
+
+    async def hang_up(pilot: Pilot[object]) -> None:
+        await until(pilot, lambda: source.session.revision > 0)
+        await press(pilot, "ctrl+u")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen))
+        await press(pilot, "enter")
+        await until(pilot, lambda: not source.session.state.changes[-1].outcome)
+        app.lost_terminal()
+
+    running = asyncio.create_task(app.run_async(headless=True, size=(120, 40), auto_pilot=hang_up))
+    await waiting.until(lambda: tuning.closed)
+    source.push(*(event for event in Scenario().events() if isinstance(event, ev.RunEnded) and event.run == 2))
+    tuning.gate.set()
+    await running
+    assert source.session.state.changes[-1].outcome == "applied" and source.recorder.closed
 
 
 def leaving(pilot: Pilot[object]) -> bool:

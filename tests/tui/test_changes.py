@@ -5,12 +5,12 @@ import pwd
 
 import pytest
 
+from cockpit.analysis.timeline import all_markers
 from cockpit.analysis.words.timeline import marker_text
 from cockpit.model import events as ev
 from cockpit.model.fold.fold import fold_all
 from cockpit.model.knobs import Knob, Setting
 from cockpit.recording.library import ChangeSummary, Recent, RecordingInfo
-from cockpit.tui.charts.markers import all_markers
 from cockpit.tui.start.choices import Choice, StartChoice, about
 from cockpit.tui.tuning.changes import active_value, change_lines, change_status_words, details
 from cockpit.tuning.change_options import whoami

@@ -69,6 +69,9 @@ async def test_load_commands_change_the_load_as_the_form_does() -> None:
         await type_command(pilot, "rate many", "enter")
         assert offers(pilot).startswith("rate: ") and "many" in offers(pilot)
         await press(pilot, "escape")
+        await type_command(pilot, "connections 500/s", "enter")
+        assert offers(pilot) == "connections: 500/s is a rate; type rate 500"
+        await press(pilot, "escape")
         source.controls.load = None
         await type_command(pilot, "rate 5", "enter")
         assert "the load cannot be changed" in offers(pilot)

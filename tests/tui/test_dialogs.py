@@ -8,11 +8,13 @@ from cockpit.model import events as ev
 from cockpit.model.autopilot import AutopilotBegun, AutopilotTrial, SearchedKnob, SearchPlan
 from cockpit.model.errors import UsageError
 from cockpit.model.generators import GeneratorClock, GeneratorLost
+from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 from cockpit.tui.generators import Generators, GeneratorScreen
 from cockpit.tui.runs.check import CheckScreen
 from tests.tui.driving import context_of, main, plain, press, running_app, until, wait_for_events
 from tests.tui.scenario import Scenario, plan, session_started
+from tests.tui.screens import RECORDINGS, replayed_app
 from tests.tui.scripted import ScriptedSource
 
 
@@ -178,3 +180,16 @@ async def test_closing_stops_load_started_by_check() -> None:
         await until(pilot, lambda: panel(pilot) == "waiting for 10 s of load …")
         await press(pilot, "escape")
         await until(pilot, lambda: toggle_count(source) == 2)
+
+
+async def test_check_of_a_load_that_cannot_start_says_why() -> None:
+    async with running_app(before_check(40.0)) as (pilot, source):
+        source.controls.status = LoadStatus(plan(), LoadPhase.IDLE, "web1:80: connection refused")
+        await press(pilot, "x")
+        await until(pilot, lambda: panel(pilot) == "not started: web1:80: connection refused")
+
+
+async def test_check_of_a_replay_judges_the_recorded_segment() -> None:
+    async with replayed_app(RECORDINGS / "under-load.cockpit") as (pilot, _):
+        await press(pilot, "x")
+        assert "of load ·" in panel(pilot)

@@ -76,6 +76,47 @@ def test_cleared_fields_and_replayed_log_keep_rest_of_plan() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("http://web1/other.html", "http://me:pw@web1/other.html"),
+        ("web1:80/other.html", "http://me:pw@web1:80/other.html"),
+        ("http://you@web1/", "http://you@web1/"),
+        ("http://web2/hello.html", "http://web2/hello.html"),
+        ("https://web1/hello.html", "https://web1/hello.html"),
+        ("http://web1:8080/hello.html", "http://web1:8080/hello.html"),
+    ],
+)
+def test_login_of_a_url_stays_only_for_the_same_server(typed: str, expected: str) -> None:
+    plan = replace(PLAN, url="http://me:pw@web1/hello.html")
+    assert "pw" not in texts_of(plan)["URL"]
+    assert changed(plan, URL=typed).url == expected
+
+
+def test_each_header_of_a_name_keeps_its_own_value() -> None:
+    plan = replace(PLAN, headers=(("Cookie", "a=1"), ("X-Id", "7"), ("Cookie", "b=2")))
+    shown = texts_of(plan)["headers"]
+    assert changed(plan, headers=f"{shown}; Accept: a").headers == (*plan.headers, ("Accept", "a"))
+
+
+UNEQUAL = replace(PLAN, duration=None, stages=(Stage(duration=3.0, rate=5.0), Stage(duration=9.0, rate=50.0)))
+
+
+def test_load_steps_stay_until_they_are_replaced() -> None:
+    assert changed(UNEQUAL) == UNEQUAL
+    assert changed(UNEQUAL, headers="Accept: a") == replace(UNEQUAL, headers=(("Accept", "a"),))
+    assert changed(UNEQUAL, load_steps="1,2:5s").stages == (
+        Stage(duration=5.0, concurrency=1),
+        Stage(duration=5.0, concurrency=2),
+    )
+    equal = changed(load_steps="1,2:5s", duration="")
+    for plan in (UNEQUAL, equal):
+        for texts, subject in (({"duration": "30s"}, "-z"), ({"requests": "500"}, "-n"), ({"load": "5"}, "-c")):
+            with pytest.raises(UsageError, match=f"the load steps set the {next(iter(texts))}; ") as raised:
+                changed(plan, **texts)
+            assert raised.value.subject == subject
+
+
 def test_invalid_field_is_named_by_flag() -> None:
     for texts, subject, problem in DATA["invalid_field_is_named_by_flag_cases"]:
         with pytest.raises(UsageError) as raised:
@@ -123,6 +164,10 @@ async def test_form_shows_field_errors_and_effect_of_changes(size: tuple[int, in
         assert "next run only: duration, keep-alive" in effect(pilot)
         await press(pilot, "enter")
         await until(pilot, lambda: load.plan == replace(PLAN, concurrency=40, duration=60.0, keepalive=False))
+        await press(pilot, "equals_sign")
         source.controls.load = None
+        await press(pilot, "enter")
+        await until(pilot, lambda: any("load cannot be changed" in note.message for note in pilot.app.notices()))
+        pilot.app.forget_notices(pilot.app.notices())
         await press(pilot, "equals_sign")
         await until(pilot, lambda: any("load cannot be changed" in note.message for note in pilot.app.notices()))

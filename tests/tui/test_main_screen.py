@@ -13,6 +13,7 @@ from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.prompt import PromptScreen
 from cockpit.tui.draw_context import View
 from cockpit.tui.footer import Footer
+from cockpit.tui.hosts.panes import HostLines
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs
@@ -41,9 +42,13 @@ async def test_screen_follows_session_from_its_start() -> None:
         text = screen_text(pilot)
         assert "No requests sent yet" in text
         assert "press space: start/stop" in text
-        for key, words in (("b", "No segment to compare with yet"), ("c", "No segment to compare yet")):
-            await press(pilot, key)
-            await until_notice(pilot, f"{words}. space: start a run")
+        for extent, words in ((None, "No runs yet. Press space to start."), ((0.0, 60.0), "Loading the recording …")):
+            source.controls.extent = extent
+            for key in ("b", "c", "H"):
+                await press(pilot, key)
+                await until_notice(pilot, words)
+                pilot.app.forget_notices(pilot.app.notices())
+        source.controls.extent = None
         source.push(*EVENTS[:200])
         await wait_for_events(pilot, source, 200)
         assert "baseline" in text_of(main(pilot.app).query_one(Runs))
@@ -51,6 +56,12 @@ async def test_screen_follows_session_from_its_start() -> None:
         await wait_for_events(pilot, source, len(EVENTS))
         await until(pilot, lambda: "≠ load" in text_of(main(pilot.app).query_one(Runs)))
         assert clock(EVENTS[-1].t) in screen_text(pilot)
+
+
+async def test_lines_of_many_hosts_leave_room_for_the_latency_chart() -> None:
+    async with running_app(Scenario(12).events(8), size=(80, 30)) as (pilot, _):
+        screen = main(pilot.app)
+        assert screen.query_one(HostLines).size.height == 8 and screen.query_one("#latency").display
 
 
 async def test_keys_select_latency_view_segment_and_baseline() -> None:

@@ -3,8 +3,8 @@
 from textual.events import Key
 from textual.pilot import Pilot
 
+from cockpit.analysis.timeline import all_markers
 from cockpit.tui.charts.latency import Latency
-from cockpit.tui.charts.markers import all_markers
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.charts.window import AXIS
 from cockpit.tui.dialogs.prompt import ChoiceScreen

@@ -4,6 +4,7 @@ from textual.command import CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
+from cockpit.model.text import clock
 from cockpit.tui.command_line import CommandLine
 from cockpit.tui.dialogs.help import HelpScreen
 from cockpit.tui.dialogs.prompt import PromptScreen
@@ -110,8 +111,9 @@ async def test_help_starts_with_focused_pane_and_palette_runs_commands() -> None
         marker = source.session.state.markers[0]
         title = next(title for title in commands(pilot) if title.startswith("jump to A"))
         assert title.split()[3] != "A", "the letter appears once"
+        assert title.endswith(f" at {clock(marker.t)}"), "equal notes differ"
         commands(pilot)[title].run()
-        await until(pilot, lambda: source.controls.done == [("mark", f"{marker.t:.1f}s")])
+        await until(pilot, lambda: source.controls.done == [("mark", f"{marker.t + 0.5:.1f}s")])
 
 
 def test_tooltip_explains_word_at_cell() -> None:

@@ -216,6 +216,17 @@ async def test_existing_file_is_replaced_only_after_confirmation(workdir: Path) 
         assert file.value == "profiles/web1-2.toml", "an unused name in the folder of the profiles"
         file.value = "profiles/web1"
         await wait_idle(pilot)
+        for name, message in (
+            ("~nosuchuser/x.toml", "~nosuchuser/x.toml: "),
+            (f"{'x' * 252}", "cannot be written: File name too long"),
+            (".", "file: type a name"),
+        ):
+            file.value = name
+            await wait_idle(pilot)
+            await pilot.press("enter")
+            await until(pilot, lambda message=message: message in " ".join(rendered_text(app).split()))  # type: ignore[misc]
+        file.value = "profiles/web1"
+        await wait_idle(pilot)
         await pilot.press("enter")
         await until(pilot, lambda: "exists already. Enter again: replace it" in rendered_text(app))
         assert (own / "web1.toml").read_text() == "precious"

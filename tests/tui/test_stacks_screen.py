@@ -182,13 +182,15 @@ def test_profiler_of_a_language_is_named_below_a_profile_without_its_functions(s
 
 
 async def test_counters_of_the_kernel_are_beside_the_baseline() -> None:
-    async with running_app(counted()) as (pilot, _):
+    async with running_app(counted()) as (pilot, source):
         await press(pilot, "H")
         pane = pane_of(pilot)
-        assert "No CPU profile" in text_of(pane)
+        assert "No CPU profile of this segment. O switches profiling on" in text_of(pane)
         row = next(line for line in text_of(pane).splitlines() if "request.cswch" in line)
         assert row.split()[3] == "÷1.99" and "context switches of the watched processes" in row
+        source.controls.extent = (0.0, 600.0)
         await press(pilot, "b")
+        assert "O switches profiling on" not in text_of(pane), "a replay"
         row = next(line for line in text_of(pane).splitlines() if "request.cswch" in line)
         assert row.split()[1] == "–"
     async with running_app(profiled()) as (pilot, _):

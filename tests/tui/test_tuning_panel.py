@@ -1,5 +1,7 @@
 """The tuning panel, operated by keyboard."""
 
+import asyncio
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -11,9 +13,11 @@ from textual.widgets import Input, OptionList, Static
 
 from cockpit.model import events as ev
 from cockpit.model.knobs import Knob, ServerAction, Setting
+from cockpit.tui.dialogs import prompt
 from cockpit.tui.dialogs.prompt import ChoiceScreen, ConfirmScreen, FilterScreen, PromptScreen
 from cockpit.tui.main_screen import MainScreen
 from cockpit.tui.runs.strip_lines import VerdictStrip
+from cockpit.tui.tiny_screen import TinyScreen
 from cockpit.tui.tuning.screen import TuningScreen
 from cockpit.tui.tuning.widgets import History, KnobRow
 from tests.tui.driving import main, press, running_app, text_of, until, wait_idle
@@ -209,6 +213,25 @@ async def test_change_is_undone_after_confirmation() -> None:
         await until(pilot, lambda: source.session.state.knobs["MaxSpareServers"].value == "10")
 
 
+async def test_undo_is_not_confirmed_by_keys_for_another_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with tuning_panel(41.0) as (pilot, _, tuning):
+        monkeypatch.setattr(prompt, "UNSEEN", math.inf)
+        await press(pilot, "ctrl+u", "enter", "y")
+        assert isinstance(pilot.app.screen, ConfirmScreen)
+        await press(pilot, "escape")
+        preview, prepared = tuning.preview_undo, asyncio.Event()
+
+        async def slow_preview(letter: str = "") -> object:
+            await prepared.wait()
+            return await preview(letter)
+
+        tuning.preview_undo = slow_preview  # type: ignore[method-assign,assignment]
+        await press(pilot, "ctrl+u", "escape")
+        prepared.set()
+        await until_notice(pilot, "undo not confirmed: another screen is open; ^U: undo")
+        assert pilot.app.screen is main(pilot.app)
+
+
 async def test_rounds_are_confirmed_and_can_be_stopped() -> None:
     async with tuning_panel() as (pilot, _, tuning):
         await press(pilot, "ctrl+f")
@@ -267,6 +290,10 @@ async def test_change_is_applied_after_baseline_wait_or_at_once() -> None:
     async with tuning_panel(20.0) as (pilot, source, tuning):
         await preview_during_baseline(pilot)
         await until(pilot, lambda: "applied in" in strip_text(pilot))
+        await press(pilot, "p", "enter", "p", "escape")
+        assert tuning.calls[-1] == ("await_baseline", {}), "a host is on the whole screen, the change is not"
+        await pilot.resize_terminal(60, 15)
+        await until(pilot, lambda: "Enter: apply now" in text_of(main(pilot.app).query_one(TinyScreen)))
         await press(pilot, "enter")
         await until(pilot, lambda: [name for name, _ in tuning.calls][-2:] == ["await_baseline", "apply"])
 

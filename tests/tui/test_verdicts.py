@@ -4,6 +4,7 @@ from functools import cache
 
 import msgspec
 import pytest
+from textual.containers import VerticalScroll
 
 from cockpit.analysis.verdicts.outcome import Design, Effect, Outcome, Verdict
 from cockpit.model import events as ev
@@ -15,7 +16,7 @@ from cockpit.tui.runs.table import Runs
 from cockpit.tui.runs.verdict_lines import method_lines, verdict_details, verdict_lines
 from tests.analysis.test_rounds import rounds_of
 from tests.analysis.test_segment_verdicts import toggled
-from tests.tui.driving import context_of, main, plain, press, running_app, text_of, wait_idle
+from tests.tui.driving import context_of, main, plain, press, running_app, text_of, until, wait_idle
 from tests.tui.scenario import Scenario
 
 
@@ -102,7 +103,7 @@ def comparison_text(app: object) -> str:
 
 
 async def test_comparison_shows_verdict_then_both_segments() -> None:
-    async with running_app(Scenario().events(60)) as (pilot, _):
+    async with running_app(Scenario().events(60)) as (pilot, source):
         await press(pilot, "c")
         text = comparison_text(pilot.app)
         parts = (
@@ -116,6 +117,15 @@ async def test_comparison_shows_verdict_then_both_segments() -> None:
         assert offsets == sorted(offsets) and "not counted" not in text
         await press(pilot, "m")
         assert "not counted" in comparison_text(pilot.app)
+        room = pilot.app.screen.query_one(VerticalScroll)
+        assert room.scroll_y > 0
+        await press(pilot, "home")
+        before = comparison_text(pilot.app)
+        source.push(*(event for event in Scenario().events(64) if event.t > 60))
+        await until(pilot, lambda: source.session.state.t > 63)
+        pilot.app.screen.frame()
+        await until(pilot, lambda: comparison_text(pilot.app) != before)
+        assert room.scroll_y == 0, "new seconds leave the place"
         await press(pilot, "escape")
         assert not isinstance(pilot.app.screen, CompareScreen)
 

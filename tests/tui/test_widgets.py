@@ -157,6 +157,16 @@ def test_top_line_shows_mode_clock_recording_and_generator() -> None:
         assert "LOOKING BACK PAUSED · End: back to live" in pane_text(TopLine(), back, width, 1)
 
 
+def test_saturation_of_many_workers_stays_in_the_top_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = dataclasses.replace(context_of(Scenario().events(61.5)), recording="s.cockpit")
+    assert context.second is not None
+    second = replace(context.second, workers=tuple(0.97 - at / 100 for at in range(8)), pause=0.3)
+    monkeypatch.setattr(DrawContext, "second", second)
+    assert "gen 90–97% · lag" in pane_text(TopLine(), context, 160, 1)
+    for width in range(60, 160, 4):
+        assert "GENERATOR SATURATED" in pane_text(TopLine(), context, width, 1)
+
+
 def test_multiline_question_is_shown_as_single_text() -> None:
     started = replace(session_started(), question="Is it dear?\nEach reply\n  reads the file.")
     assert "“Is it dear? Each reply reads the file.”" in pane_text(Throughput(), context_of([started]), 90, 14)

@@ -21,6 +21,7 @@ from cockpit.autopilot.words import diagnosis_lines, result_line, trial_line, va
 from cockpit.model.errors import UsageError
 from cockpit.model.text import count_text, elapsed, sanitize
 from cockpit.session.loop import Session
+from cockpit.tui.app import CHECK_INTERVAL
 from cockpit.tui.dialogs.checklist import Checklist, ChecklistItem
 from cockpit.tui.dialogs.prompt import ConfirmScreen, Dialog
 from cockpit.tui.key_names import bindings, close_binding, key_hints
@@ -82,7 +83,8 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
 
     def action_go(self) -> None:
         """Start the search with the selected knobs."""
-        if chosen := self.query_one(Checklist).selected:
+        chosen = self.query_one(Checklist).selected
+        if chosen and self.is_seen:
             self.dismiss(tuple(chosen))
         else:
             self.app.bell()
@@ -155,7 +157,7 @@ class AutopilotApp(TaskApp):
 
     async def approve(self, values: Mapping[str, str]) -> bool:
         question = Content(f"Try {values_words(values)}?")
-        return await self._answer(ConfirmScreen(question, "try it", "exclude it"))
+        return await self._answer(ConfirmScreen(question, "try it", "exclude it")) is True
 
     async def keep(self, result: SearchResult) -> bool:
         state = self.session.state.autopilot
@@ -163,9 +165,13 @@ class AutopilotApp(TaskApp):
             return self._apply
         words = Content(result_line(replace(state, ended=result.ended), result.verdict))
         confirm = "apply and close" if result.ended.outcome == "better" else "close"
-        return await self._answer(ConfirmScreen(words, confirm, "close, with the original values"))
+        return await self._answer(ConfirmScreen(words, confirm, "close, with the original values")) is True
 
-    async def _answer(self, question: Dialog[Answer]) -> Answer:
+    async def _answer(self, question: Dialog[Answer]) -> Answer | None:
+        """Ask once no other screen is above the main screen; None: the terminal closed."""
+        while self.is_running and not isinstance(self.screen, MainScreen):
+            self.show_notice(f"the search has a question; {DialogKey.CLOSE}: close this screen", matter="question")
+            await asyncio.sleep(CHECK_INTERVAL)
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
         def answered(given: Answer | None) -> None:
@@ -173,5 +179,9 @@ class AutopilotApp(TaskApp):
                 assert given is not None
                 answer.set_result(given)
 
-        self.push_screen(question, answered)
-        return await answer
+        if self.is_running:
+            question.open_by_itself()
+            self.push_screen(question, answered)
+        while self.is_running and not answer.done():
+            await asyncio.wait([answer], timeout=CHECK_INTERVAL)
+        return answer.result() if answer.done() else None

@@ -10,9 +10,9 @@ from textual.events import Click
 from textual.message import Message
 
 from cockpit.analysis.time_ranges import TimeRange
+from cockpit.analysis.timeline import all_markers
 from cockpit.model.host.state import HostState
 from cockpit.model.text import clock, milliseconds, sanitize, si
-from cockpit.tui.charts.markers import all_markers
 from cockpit.tui.charts.window import AXIS, ChartWindow, coarser_scale, finer_scale
 from cockpit.tui.draw_context import DrawContext, View
 from cockpit.tui.terminal.lines import Pane

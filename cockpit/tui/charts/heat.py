@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 from cockpit.analysis.buckets import edges_filling
 from cockpit.analysis.time_ranges import TimeRange, between, of_seconds
+from cockpit.analysis.timeline import all_markers
 from cockpit.model.state import Segment, State
 from cockpit.model.text import clock, milliseconds, sanitize
 from cockpit.tui.charts.cursor import latency_words, with_cursor
-from cockpit.tui.charts.markers import all_markers, letters, markers_by_cell
+from cockpit.tui.charts.markers import letters, markers_by_cell
 from cockpit.tui.charts.threshold_lines import is_latency_line, threshold_line
 from cockpit.tui.charts.window import AXIS, ChartWindow
 from cockpit.tui.draw_context import DrawContext

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from cockpit.analysis.words.timeline import marker_sign, marker_text
-from cockpit.model.markers import ChangeMarker, Marker
+from cockpit.model.markers import Marker
 from cockpit.model.state import State
 from cockpit.model.text import sanitize
 from cockpit.tui.charts.window import ChartWindow
@@ -38,21 +38,6 @@ def bands_of(state: State) -> list[Band]:
         if (rollback := change.stages.get("undoing")) is not None:
             bands.append(Band(rollback, rollback, over))
     return bands
-
-
-def all_markers(state: State) -> list[Marker]:
-    """Return the session's markers, and a marker for each change without one: at its effect, or now if pending."""
-    unmarked: list[Marker] = [
-        ChangeMarker(
-            t=state.t if change.active_since is None else change.active_since,
-            change=change.name,
-            outcome=change.outcome,
-            ended=change.ended,
-        )
-        for change in state.own_changes
-        if change.outcome != "applied" and (change.active_since is not None or not change.outcome)
-    ]
-    return [*state.markers, *unmarked]
 
 
 def marker_label(marker: Marker) -> str:

@@ -9,6 +9,7 @@ from textual.message import Message
 
 from cockpit.analysis.failures import in_flight
 from cockpit.analysis.time_ranges import TimeRange
+from cockpit.analysis.timeline import all_markers
 from cockpit.analysis.words.timeline import marker_sign, marker_text
 from cockpit.model.load.seconds import LoadSecond
 from cockpit.model.state import Segment
@@ -27,7 +28,6 @@ from cockpit.tui.charts.heat import VARIANT_ROLES
 from cockpit.tui.charts.markers import (
     ASKED,
     RELOADING,
-    all_markers,
     bands_of,
     letters,
     letters_over_shades,

@@ -78,6 +78,8 @@ class LoadForm(Dialog[LoadPlan]):
         hint = field.hint
         if field.name == "body" and not text and self.plan.content:
             hint = f"{len(self.plan.content)} bytes, not shown; type to replace them"
+        if field.name == "load steps" and not text and self.plan.stages:
+            hint = f"{len(self.plan.stages)} steps of different length; type to replace them"
         return one_line_input(text, _id(field.name), hint)
 
     def on_mount(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any, ClassVar, TypeVar
 
 from textual.app import App, ComposeResult
@@ -19,6 +20,9 @@ from cockpit.tui.key_table import DialogKey, Shortcut, ViewKey
 
 DialogAnswer = TypeVar("DialogAnswer")
 
+# Seconds for which a dialog that opens by itself cannot be confirmed: keys under way were typed for another screen.
+UNSEEN = 0.5
+
 
 class Dialog(ModalScreen[DialogAnswer]):
     """A bordered box over the screen below it. Ends with an answer; cancelled: with None, or False for yes or no."""
@@ -32,6 +36,16 @@ class Dialog(ModalScreen[DialogAnswer]):
     Dialog Input { background: $panel; }
     Dialog .hint { color: $cockpit-dim; }
     """
+
+    _unseen_until = 0.0
+
+    def open_by_itself(self) -> None:
+        """Ignore confirmations for UNSEEN seconds: no key of the user opens this dialog."""
+        self._unseen_until = monotonic() + UNSEEN
+
+    @property
+    def is_seen(self) -> bool:
+        return monotonic() >= self._unseen_until
 
     def ask(self, app: App[Any], then: Callable[[DialogAnswer], object]) -> None:
         """Show the dialog; call `then` with the answer unless it is cancelled."""
@@ -119,7 +133,7 @@ class ConfirmScreen(Dialog[bool]):
     """A yes/no question; ends with True for yes. `yes` and `no` are the labels of the answers."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(f"{DialogKey.YES.key},enter", "dismiss(True)", "yes"),
+        Binding(f"{DialogKey.YES.key},enter", "confirm", "yes"),
         close_binding(action="dismiss(False)", description="no"),
     ]
     DEFAULT_CSS = """
@@ -139,6 +153,10 @@ class ConfirmScreen(Dialog[bool]):
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
+
+    def action_confirm(self) -> None:
+        if self.is_seen:
+            self.dismiss(True)
 
 
 class FilterScreen(TextDialog):

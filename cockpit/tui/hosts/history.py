@@ -10,11 +10,11 @@ from operator import attrgetter
 from statistics import fmean
 from typing import NamedTuple
 
+from cockpit.analysis.timeline import all_markers
 from cockpit.analysis.verdicts.other_load import TAKES
 from cockpit.model.host.state import HostPoint, HostState
 from cockpit.model.text import si, size
 from cockpit.tui.charts.braille import trend
-from cockpit.tui.charts.markers import all_markers
 from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.terminal.styled_line import Line, Piece, fit, right
 

@@ -85,6 +85,10 @@ class HostPanes(Lines):
         return framed(lines, *whole, role, top=True, bottom=bottom)
 
 
+# Maximum number of lines of hosts on the main screen.
+MOST_LINES = 8
+
+
 class HostLines(Lines):
     """One line per host; if not all fit, the hosts around the selected one."""
 

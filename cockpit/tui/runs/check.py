@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
@@ -17,6 +18,7 @@ from cockpit.analysis.thresholds import Status, ThresholdResult
 from cockpit.analysis.words.thresholds import found_words
 from cockpit.model.errors import CockpitError
 from cockpit.model.state import Segment, State
+from cockpit.model.text import sanitize
 from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.session.loop import Session
 from cockpit.tui.dialogs.prompt import Dialog
@@ -36,8 +38,8 @@ _SIGNS = {
 class CheckScreen(Dialog[None]):
     """Shows the result of each threshold once the newest segment has QUICK seconds of load.
 
-    `toggle` starts and stops the load; None: the session is replayed, and the segment is checked as recorded. A run
-    that this screen started is stopped after the check, or when the screen is closed.
+    `toggle` starts and stops the load, in a task; None: the session is replayed, and the segment is checked as
+    recorded. A run that this screen started is stopped after the check, or when the screen is closed.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [close_binding(MainKey.CHECK, action="close")]
@@ -45,12 +47,15 @@ class CheckScreen(Dialog[None]):
     CheckScreen > Vertical { width: 100; }
     """
 
-    def __init__(self, session: Session, toggle: Callable[[], None] | None, baseline_of: BaselineOf) -> None:
+    def __init__(
+        self, session: Session, toggle: Callable[[], asyncio.Task[None] | None] | None, baseline_of: BaselineOf
+    ) -> None:
         super().__init__()
         self.session, self.toggle, self.baseline_of = session, toggle, baseline_of
         self.results: tuple[ThresholdResult, ...] | None = None
         self._runs_before = session.state.runs
         self._started = False
+        self._start: asyncio.Task[None] | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
@@ -61,7 +66,7 @@ class CheckScreen(Dialog[None]):
     def on_mount(self) -> None:
         if self.toggle is not None and not self._active:
             self._started = True
-            self.toggle()
+            self._start = self.toggle()
         self._poll = self.set_interval(POLL, self._update)
         self._update()
 
@@ -86,6 +91,10 @@ class CheckScreen(Dialog[None]):
         state = self.session.shown if self.toggle is None else self.session.state
         segment = self._segment(state)
         runs = segment is not None and self.toggle is not None and state.running == segment.run
+        if segment is None and (failure := self._failure()):
+            self._poll.stop()
+            self._show(f"not started: {failure}")
+            return
         if segment is None or (runs and (segment.warmup or segment.seconds < QUICK)):
             self._show(f"waiting for {max(0.0, QUICK - (segment.seconds if segment else 0.0)):.0f} s of load …")
             return
@@ -98,6 +107,11 @@ class CheckScreen(Dialog[None]):
             self._show(str(error))
             return
         self._show(*_lines(segment, self.results, baseline))
+
+    def _failure(self) -> str:
+        """Return why the load that this screen started does not run, or ""."""
+        status, over = self.session.controls.status, self._start is not None and self._start.done()
+        return sanitize(status.failure) if over and isinstance(status, LoadStatus) else ""
 
     def _segment(self, state: State) -> Segment | None:
         segment = state.segment

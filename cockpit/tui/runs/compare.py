@@ -85,6 +85,8 @@ class CompareScreen(Dialog[None]):
         """Show or hide how the verdict was reached."""
         self._with_method = not self._with_method
         self.frame()
+        if self._with_method:
+            self.query_one(VerticalScroll).scroll_end(animate=False)
 
     def frame(self) -> None:
         """Draw the comparison if the segments, the baseline or the width changed."""
@@ -98,8 +100,6 @@ class CompareScreen(Dialog[None]):
         lines = comparison_lines(context, segment, width)
         lines += [EMPTY, *method_lines(context, segment, width)] if self._with_method else []
         self.query_one(Static).update(content(lines))
-        if self._with_method:
-            self.query_one(VerticalScroll).scroll_end(animate=False)
 
 
 def comparison_lines(context: DrawContext, segment: Segment, width: int) -> list[Line]:

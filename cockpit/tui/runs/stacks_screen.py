@@ -60,7 +60,8 @@ class StacksPane(Lines):
         self._read(context.state, host, segment, before)
         lines: list[Line] = [_title(host, segment, before, self.profile, width)]
         if self.profile is None or self.view.counters:
-            lines += [] if self.profile else centred([(_reason(host), "dim")], width, 3)
+            reason = _reason(host, recorded=context.extent is not None)
+            lines += [] if self.profile else centred([(reason, "dim")], width, 3)
             lines += counter_lines(host, before, segment, width)[: height - 1 - len(lines)] if host and segment else []
         else:
             hint = native_words(host.profiler if host else None)
@@ -114,7 +115,7 @@ def counter_lines(host: HostState, before: Segment | None, segment: Segment, wid
     ]
 
 
-def _reason(host: HostState | None) -> str:
+def _reason(host: HostState | None, *, recorded: bool) -> str:
     """Return why there is no profile, and how to get one."""
     if host is None:
         return "No host is watched; name one in a [[host]] of the profile: cockpit help profile"
@@ -122,7 +123,8 @@ def _reason(host: HostState | None) -> str:
         return f"Profiling failed: {sanitize(host.profiler.detail)}"
     if host.profiler is not None and host.profiler.condition == "running":
         return f"No complete slice of {SLICE_SECONDS:g} s in this segment yet."
-    return f"No CPU profile of this segment. {SessionKey.PROFILE} switches profiling on, as --profile does"
+    live = "" if recorded else f" {SessionKey.PROFILE} switches profiling on, as --profile does"
+    return f"No CPU profile of this segment.{live}"
 
 
 class StacksScreen(Screen[None]):

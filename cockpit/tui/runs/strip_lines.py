@@ -29,7 +29,7 @@ from cockpit.tui.runs.details import percentile_lines
 from cockpit.tui.runs.strip import StripContents, VerdictProgress, strip
 from cockpit.tui.terminal.lines import Pane
 from cockpit.tui.terminal.styled_line import EMPTY, Line, Spot, clip, fit, left_and_right, length, padded, rule
-from cockpit.tui.tuning.pending import change_under_way, stage_lines, waiting_lines
+from cockpit.tui.tuning.pending import pending_lines
 
 ROLES = {
     Outcome.BETTER: "better_value",
@@ -253,14 +253,8 @@ class VerdictStrip(Pane):
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         self.spots = []
-        change = change_under_way(context.state)
-        if context.waiting and change is None:
-            return [
-                *(lines := waiting_lines(context.waiting, context.state, width)),
-                *_parts(context, lines, width, height),
-            ]
-        if change is not None and context.view.segment is None and context.state.running_rounds is None:
-            return [*(lines := stage_lines(change, context.state, width)), *_parts(context, lines, width, height)]
+        if lines := pending_lines(context, width):
+            return [*lines, *_parts(context, lines, width, height)]
         searched = capacity_line(context)
         if searched is not None:
             return [rule((("capacity", "title"),), (), width), clip(searched, width)]

@@ -18,7 +18,7 @@ from textual.widgets import Input, Static
 
 from cockpit.hosts.ssh.aliases import aliases
 from cockpit.hosts.ssh.prompts import Keyring, PromptQueue
-from cockpit.model.errors import CockpitError, UsageError
+from cockpit.model.errors import CockpitError, UsageError, naming
 from cockpit.model.text import sanitize
 from cockpit.model.units import parse_count, parse_duration
 from cockpit.profiles.trust import accept_written
@@ -293,18 +293,33 @@ class FoundServersScreen(_Page):
 
     def action_go(self) -> None:
         """Write the file; replace an existing file only if confirmed."""
-        path = Path(self.query_one("#file", Input).value.strip()).expanduser()
-        if path.name in ("", ".") or path.is_dir():
-            self.show_message("file: type a name, e.g. profiles/mine.toml", bad=True)
-            return
-        path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")
+        asked, again = self._replace, False
+        self._replace = None
         try:
+            path = profile_file(self.query_one("#file", Input).value)
+            again = path.exists() and asked != path
             text = profile_text(self.draft())
-            write_profile(path, text, replace=self._replace == path)
+            write_profile(path, text, replace=asked == path)
         except CockpitError as error:
-            again = path.exists() and self._replace != path
-            self._replace = path if again else None
+            if again:
+                self._replace = path
             self.show_message(f"{error}. Enter again: replace it" if again else str(error), bad=True)
             return
         accept_written(text)
         self.dismiss(str(path))
+
+
+def profile_file(text: str) -> Path:
+    """Return the file of a typed name, with the suffix .toml. Raises UsageError."""
+    typed = Path(text.strip())
+    try:
+        path = typed.expanduser()
+    except RuntimeError as error:
+        raise UsageError(f"{typed}: {error}") from None
+    with naming(typed, "be written"):
+        if path.name in ("", ".") or path.is_dir():
+            raise UsageError("file: type a name, e.g. profiles/mine.toml")
+        path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")
+        # Raises OSError for a name that no file can have.
+        path.exists()
+    return path

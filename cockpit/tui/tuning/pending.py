@@ -6,9 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
-
-from textual.app import App
+from typing import TYPE_CHECKING
 
 from cockpit.analysis.verdicts.wait import BASELINE, baseline_wait
 from cockpit.model.errors import CockpitError
@@ -17,6 +15,7 @@ from cockpit.model.state import Change, State
 from cockpit.model.text import sanitize
 from cockpit.session.loop import EndOfSession, Session
 from cockpit.tui.dialogs.prompt import ConfirmScreen
+from cockpit.tui.draw_context import DrawContext
 from cockpit.tui.key_table import MainKey, SessionKey, TuningKey, ViewKey
 from cockpit.tui.terminal.styled_line import EMPTY, Line, clip, content, join_fitting, rule
 from cockpit.tui.tuning.baseline import MARGIN, offer
@@ -24,7 +23,7 @@ from cockpit.tui.tuning.changes import inactive_knobs, plan_words, preview_lines
 
 if TYPE_CHECKING:
     from cockpit.session.live_tuning import LiveTuning
-    from cockpit.tui.terminal.base_app import CockpitBase
+    from cockpit.tui.app import CockpitApp
 
 _BAR = 24
 
@@ -35,7 +34,7 @@ class ConfirmedChange:
 
     def __init__(
         self,
-        app: CockpitBase[object],
+        app: CockpitApp,
         session: Session,
         tuning: LiveTuning,
         values: Mapping[str, str],
@@ -66,7 +65,7 @@ class ConfirmedChange:
     def apply(self) -> None:
         """Apply the change now. From here on it extends the run."""
         self.waiting = False
-        self._app.run_worker(self._apply())
+        self._app.run_work(self._apply())
 
     def cancel(self) -> None:
         """Do not apply the change. Only while it waits."""
@@ -108,20 +107,36 @@ class ConfirmedChange:
         self._app.show_notice(words, severity="error" if bad else "information", matter="tuning")
 
 
-async def ask_to_undo(app: App[Any], tuning: LiveTuning, letter: str, undo: Callable[[str], None]) -> None:
-    """Show the diff of an undo, and call `undo(letter)` once confirmed. Raises ChangeRefused, HostError."""
+async def ask_to_undo(app: CockpitApp, tuning: LiveTuning, letter: str, undo: Callable[[str], None]) -> None:
+    """Show the diff of an undo on the current screen, and call `undo(letter)` once confirmed. Raises ChangeRefused,
+    HostError."""
+    screen = app.screen
     preview = await tuning.preview_undo(letter)
     if preview is None:
         undo(letter)
         return
+    if not screen.is_active:
+        app.show_notice(f"undo not confirmed: another screen is open; {MainKey.UNDO}: undo", matter="undo")
+        return
     title = f"undo {preview.letter} on {sanitize(preview.host)}?"
     confirm = ConfirmScreen(content(preview_lines([preview])), "undo", "leave it active", title)
+    confirm.open_by_itself()
     confirm.ask(app, lambda _: undo(preview.letter))
 
 
 def change_under_way(state: State) -> Change | None:
     """Return the newest change if its outcome is not known yet."""
     return state.own_changes[-1] if state.own_changes and not state.own_changes[-1].outcome else None
+
+
+def pending_lines(context: DrawContext, width: int) -> list[Line]:
+    """Return the lines of a confirmed change or of a change under way; [] if there is none."""
+    change = change_under_way(context.state)
+    if context.waiting and change is None:
+        return waiting_lines(context.waiting, context.state, width)
+    if change is not None and context.view.segment is None and context.state.running_rounds is None:
+        return stage_lines(change, context.state, width)
+    return []
 
 
 def waiting_lines(plan: str, state: State, width: int) -> list[Line]:

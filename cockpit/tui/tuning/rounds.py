@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
-
-from textual.app import App
+from typing import TYPE_CHECKING
 
 from cockpit.analysis.rounds import RoundsPlan, announcement, rounds_verdict
 from cockpit.analysis.words.rounds import ended_words, offer_words, sibling_words
@@ -22,6 +20,7 @@ from cockpit.tui.tuning.changes import plan_words
 
 if TYPE_CHECKING:
     from cockpit.session.live_tuning import LiveTuning
+    from cockpit.tui.app import CockpitApp
 
 STOP = "Rounds are running. Enter: stop them and restore the original values."
 NOTHING = f"No change to measure. {MainKey.TUNE}: type a value, Enter, Enter; then {MainKey.ROUNDS}: rounds"
@@ -35,7 +34,7 @@ def last_change(state: State) -> Change | None:
 
 
 def ask(
-    app: App[Any],
+    app: CockpitApp,
     session: Session,
     tuning: LiveTuning,
     values: Mapping[str, str],
@@ -75,7 +74,7 @@ def ask(
             report(str(error), True)
             return
         report("rounds are starting", False)
-        app.run_worker(_compare(session, tuning, values, letter, chosen, report))
+        app.run_work(_compare(session, tuning, values, letter, chosen, report))
 
     PromptScreen(question).ask(app, answered)
 

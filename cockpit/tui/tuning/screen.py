@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -42,6 +42,7 @@ from cockpit.tui.tuning.widgets import KEYS, READ_ONLY, STYLE, ActionStatus, His
 
 if TYPE_CHECKING:
     from cockpit.session.live_tuning import LiveTuning
+    from cockpit.tui.app import CockpitApp
 
 _REFRESH = 0.5
 _READING = "reading the values …"
@@ -82,6 +83,10 @@ class TuningScreen(Dialog[ChangeRequest]):
     @property
     def _title(self) -> str:
         return panel_title(self.session.controls.position if self.session.past is not None else None)
+
+    @property
+    def _cockpit(self) -> CockpitApp:
+        return cast("CockpitApp", self.app)
 
     @property
     def _tuning(self) -> LiveTuning | None:
@@ -273,7 +278,7 @@ class TuningScreen(Dialog[ChangeRequest]):
         if tuning is None:
             return
         if (awaited := self._awaited()) is not None:
-            self.app.run_worker(self._undo_awaited(tuning, awaited.letter))
+            self._cockpit.run_work(self._undo_awaited(tuning, awaited.letter))
         elif not self._status.waits():
             self._ask_to_undo(tuning)
 
@@ -281,7 +286,7 @@ class TuningScreen(Dialog[ChangeRequest]):
         def undo(letter: str) -> None:
             self._start(f"undoing {letter} …", tuning.undo(letter), f"{letter} undone: the previous values are set")
 
-        self._start("preparing the diff of the undo …", ask_to_undo(self.app, tuning, letter, undo))
+        self._start("preparing the diff of the undo …", ask_to_undo(self._cockpit, tuning, letter, undo))
 
     async def _undo_awaited(self, tuning: LiveTuning, letter: str) -> None:
         """Undo the guarded change while its action still waits for confirmation."""
@@ -295,7 +300,7 @@ class TuningScreen(Dialog[ChangeRequest]):
         tuning = self._tuning
         if tuning is None or (self._status.waits() and not tuning.running_rounds):
             return
-        ask(self.app, self.session, tuning, self._typed(), self._status.report)
+        ask(self._cockpit, self.session, tuning, self._typed(), self._status.report)
 
     def action_reread(self) -> None:
         """Read all values again; other actions need not wait for them."""

@@ -24,7 +24,7 @@ from cockpit.tui.terminal.styled_line import fit
 from cockpit.tui.tuning.changes import active_value, hint, history_line
 
 if TYPE_CHECKING:
-    from cockpit.tui.terminal.base_app import CockpitBase
+    from cockpit.tui.app import CockpitApp
 
 _SHOWN = (
     *(TuningKey.GUARD, TuningKey.KEEP, TuningKey.UNDO, TuningKey.ROUNDS, TuningKey.REREAD, TuningKey.SECTION),
@@ -187,6 +187,10 @@ class ActionStatus(Static):
         self.set_class(bad, "-bad")
         self.update(Content(sanitize(words)))
 
+    @property
+    def _cockpit(self) -> CockpitApp:
+        return cast("CockpitApp", self.app)
+
     def waits(self) -> bool:
         """Return whether an action runs, and show that."""
         if self.busy:
@@ -200,13 +204,13 @@ class ActionStatus(Static):
         done: str = "",
         failed: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start an action as a worker of the app, because closing the panel must not interrupt a change.
+        """Start an action as work of the app, because closing the panel must not interrupt a change.
 
         `done` is shown at the end; if it is empty, the last text of the action stays.
         """
         self.busy = words
         self.show_text(words)
-        self.app.run_worker(self._carry_out(words, work, done, failed))
+        self._cockpit.run_work(self._carry_out(words, work, done, failed))
 
     async def _carry_out(self, words: str, work: Awaitable[None], done: str, failed: Callable[[], None]) -> None:
         try:
@@ -225,6 +229,4 @@ class ActionStatus(Static):
         if self.is_attached:
             self.show_text(words, bad)
         elif words:
-            cast("CockpitBase[object]", self.app).show_notice(
-                words, severity="error" if bad else "information", matter="tuning"
-            )
+            self._cockpit.show_notice(words, severity="error" if bad else "information", matter="tuning")
