@@ -148,13 +148,16 @@ class LiveTuning:
         values: Mapping[str, str | None],
         confirm_within: float | None = None,
         ask: Callable[[], Awaitable[bool]] | None = None,
+        *,
+        restores: bool = False,
     ) -> tuple[AppliedChange, ...]:
         """Apply values (knob name -> value), one change per host. Raises ChangeRolledBack, ChangeRefused, HostError.
 
         With `confirm_within` (s; on users' traffic always), a change is rolled back unless it is confirmed within that
         time after it becomes active. `ask` returns whether the user confirms it; None: wait for `confirm` or `undo`.
+        `restores`: earlier values become active again, without limits and also if the target fails.
         """
-        confirm_within = confirm_within or (KEEP_WITHIN if self._traffic else None)
+        confirm_within = confirm_within or (KEEP_WITHIN if self._traffic and not restores else None)
         approval = Approval(confirm_within, ask or self._confirmation.wait) if confirm_within else None
         changes = []
         async with self._turn():
@@ -163,7 +166,7 @@ class LiveTuning:
                 # The active run is extended until the verdict on the change.
                 self.extension.prepare()
                 try:
-                    changes.append(await self._apply(own, report, approval))
+                    changes.append(await self._apply(own, report, approval, restores=restores))
                 except CockpitError as error:
                     if changes:
                         stay = f"the new values stay on {', '.join(change.host for change in changes)}"
@@ -342,10 +345,13 @@ class LiveTuning:
             if not report.is_complete:
                 raise
 
-    async def _apply(self, values: NewValues, report: ChangeReport, approval: Approval | None = None) -> AppliedChange:
+    async def _apply(
+        self, values: NewValues, report: ChangeReport, approval: Approval | None = None, *, restores: bool = False
+    ) -> AppliedChange:
         host = report.host
-        guard = self._guard.of_change(report)
-        applied = await report.observe(self._tuner.apply(self._remotes[host], host, values, report, approval, guard))
+        guard = None if restores else self._guard.of_change(report)
+        change = self._tuner.apply(self._remotes[host], host, values, report, approval, guard, restores=restores)
+        applied = await report.observe(change)
         self._reader.update(applied.settings)
         if applied.change:
             self._active[report.letter] = applied
