@@ -83,9 +83,7 @@ async def wait_for_target(plan: LoadPlan) -> None:
         raise TargetError(wrong)
 
 
-async def set_values(
-    live: LiveSession, values: Mapping[str, str | None], *, restores: bool = False
-) -> Collection[str]:
+async def set_values(live: LiveSession, values: Mapping[str, str | None], *, restores: bool = False) -> Collection[str]:
     """Make these values active; return the knobs that had other values. Raises CockpitError."""
     current = await live.tuning.read(list(values))
     changed = {name: value for name, value in values.items() if current[name] != value}

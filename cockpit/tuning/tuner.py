@@ -24,6 +24,7 @@ from cockpit.tuning.files import HostFile
 from cockpit.tuning.pending import TIMEOUTS, PendingChange, Timeouts
 from cockpit.tuning.plan import CurrentValues, NewValues, Plan
 from cockpit.tuning.remote import Remote
+from cockpit.tuning.rollback import require_rolled_back
 from cockpit.tuning.scripts import HISTORY
 from cockpit.tuning.server_check import FileReader
 from cockpit.tuning.sysctl_files import overriding_files
@@ -135,10 +136,12 @@ class Tuner:
         return replace(await pending.record(shell, host, past.change), host=host)
 
     async def force_undo(self, shell: Remote, host: str, past: HistoryEntry) -> None:
-        """Have the host undo a change that is under way or was interrupted. Raises ChangeRefused."""
-        outcome = await PendingChange(shell, past.change, self._options.timeouts).undo(600, "given up")
+        """Have the host undo a change that is under way or unfinished. Raises ChangeRefused, ChangeFailed."""
+        change = PendingChange(shell, past.change, self._options.timeouts)
+        outcome = await change.undo(600, "given up")
         if outcome.ended:
             raise ChangeRefused(f"the change was already {outcome.ended}", subject=host)
+        await require_rolled_back(change, host, past, outcome)
 
     async def act(self, shell: Remote, action: ServerAction) -> None:
         """Run an action's command once. Raises ChangeRefused with the command's message if it fails."""

@@ -7,7 +7,7 @@ import pytest
 
 from cockpit.cli.tune_output import resolve_interrupted
 from cockpit.model.clock import Clock
-from cockpit.model.errors import UsageError
+from cockpit.model.errors import ChangeRolledBack, UsageError
 from cockpit.model.events import Note
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import LoadPlan
@@ -101,3 +101,16 @@ async def test_interrupted_change_is_resolved_in_terminal(
         await Tuner().force_undo(shell, "web1", past)
     else:
         assert server.bytes() == expected and not server.locked()
+
+
+async def test_change_that_cannot_be_applied_again_is_rolled_back(server: Server, shell: FaultyShell, url: str) -> None:
+    await interrupted_change(server, shell, test=f"[ -e '{server.root}/accepted' ]")
+    async with LiveSession(profile_of(server, url)) as live:
+        await live.hosts_up(["web1"])
+        await live.tuning.interrupted.find("web1")
+        ((host, past),) = live.tuning.interrupted.changes
+        knob = server.keep_alive(test="false")
+        live.tuning.interrupted._knobs = {knob.name: knob}
+        with pytest.raises(ChangeRolledBack, match=f"false failed.*; change {past.name} is rolled back"):
+            await live.tuning.interrupted.finish(host, past)
+        assert live.tuning.interrupted.changes == [] and server.bytes() == ORIGINAL

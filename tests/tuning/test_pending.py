@@ -19,6 +19,7 @@ from cockpit.setup.doctor_host import diagnose_changes
 from cockpit.tuning import scripts
 from cockpit.tuning.applied import ChangeFailed
 from cockpit.tuning.change_options import Approval, ChangeObserver
+from cockpit.tuning.history import find_change, next_to_undo
 from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import privileged
@@ -101,11 +102,11 @@ async def test_concurrent_change_is_refused(server: Server, shell: FaultyShell) 
     await Tuner().apply(shell, "web1", [(server.knob(), "30")])
 
 
-async def interrupted_change(server: Server, shell: FaultyShell) -> Path:
+async def interrupted_change(server: Server, shell: FaultyShell, step: int = 7, **knob: str) -> Path:
     """A change whose cockpit and guard are gone, like after a restart of the host."""
-    shell.lose_connection_at(7)
+    shell.lose_connection_at(step)
     with pytest.raises(ChangeFailed):
-        await Tuner(timeouts=Timeouts(reach=0.05)).apply(shell, "web1", [(server.keep_alive(), "Off")])
+        await Tuner(timeouts=Timeouts(reach=0.05)).apply(shell, "web1", [(server.keep_alive(**knob), "Off")])
     shell.cut_before.clear()
     (change,) = server.changes()
     guard = int((change / "pid").read_text().partition(":")[0])
@@ -133,6 +134,42 @@ async def test_unfinished_change_is_reported_and_can_be_undone(server: Server, s
     assert [past.state for past in await Tuner().history(shell, "web1")] == ["rolled back"]
     with pytest.raises(ChangeRefused, match=r"applied: No such file"):
         await Tuner().read_record(shell, "web1", past)
+
+
+@pytest.mark.parametrize("left", ["file", "reload", "value"])
+async def test_undo_that_leaves_something_is_reported_and_can_be_repeated(
+    server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    cause, place = server.root / "cause", server.state / "value"
+    place.write_text("On\n")
+    fails = f"if [ -e '{cause}' ]; then echo boom >&2; exit 1; fi"
+    value = {"file": "", "directive": "", "kind": "command", "get": f"cat '{place}'"}
+    value["set"] = f"{fails}; echo \"$1\" >'{place}'"
+    knob = value if left == "value" else {"reload": f"{fails}; {server.reload}"}
+    change = await interrupted_change(server, shell, 7 if left == "file" else 9, **knob)
+    # A second hard link keeps a file from being replaced.
+    cause.hardlink_to(server.other)
+    if left == "reload":
+        cause.unlink()
+        cause.touch()
+    (past,) = await Tuner().history(shell, "web1")
+    reason = {
+        "file": f"other.conf could not be rolled back: it has a second hard link.*original: {change}/0-other.conf",
+        "reload": "the reload fails with the original files too: boom",
+        "value": "KeepAlive: could not be restored: boom",
+    }[left]
+    with pytest.raises(ChangeFailed, match=rf"not rolled back completely: .*{reason}.*; remove the cause, then run on"):
+        await Tuner().force_undo(shell, "web1", past)
+    monkeypatch.setattr(scripts, "OPEN", scripts.OPEN.replace("=100", "=0").replace("=200", "=0"))
+    await Tuner().apply(shell, "web1", [(server.knob(reload=""), "30")])
+    _, past = await Tuner().history(shell, "web1")
+    assert (past.state, past.change) == ("not rolled back completely", str(change))
+    assert find_change([("web1", past)], past.name) and next_to_undo([past]) == past
+    assert "not rolled back completely" in (await diagnose_changes(shell, "web1"))[-1].text
+    cause.unlink()
+    await Tuner().force_undo(shell, "web1", past)
+    assert server.other.read_bytes() == ORIGINAL[1] and place.read_text() == "On\n"
+    assert (await Tuner().history(shell, "web1"))[-1].state == "rolled back"
 
 
 @pytest.mark.parametrize("state", ["gone", "never armed"])

@@ -1,6 +1,6 @@
 # $most_kept, $most_applied. Creates a directory for a change and prints it. Before that it removes the oldest changes:
 # rolled back ones while there are more than $most_kept changes, then any that have ended while there are more than
-# $most_applied. A change that has not ended is never removed.
+# $most_applied. A change that has not ended, or was not rolled back completely, is never removed.
 prune() {
     most=$1 over=$2
     set -- "$changes"/*-*/
