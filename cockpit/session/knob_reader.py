@@ -86,9 +86,12 @@ class KnobReader:
         return tuple(Setting(knob=knob.name, old=self._values.get(knob.name), new=new) for knob, new in values)
 
     def update(self, settings: Iterable[Setting]) -> None:
-        """Note the values of a change."""
-        self._values |= {setting.knob: setting.new for setting in settings}
+        """Report the values that a change has read back: other values are set elsewhere."""
         self._changes += 1
+        values = {setting.knob: setting.new for setting in settings}
+        for knob in self._knobs:
+            if knob.name in values:
+                self._report(knob, values[knob.name])
 
     async def _why_inactive(self, knob: Knob, known: Mapping[tuple[str, bool], HostFile]) -> str:
         """Return why a value in a conditional section is not active; "" if it is, or nothing is known. The server is

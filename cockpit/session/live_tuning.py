@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 
 from cockpit.analysis.rounds import WASHOUT, RoundsPlan
@@ -26,7 +27,7 @@ from cockpit.session.rounds import ComparedSettings, Conclusion, Hold, Rounds
 from cockpit.session.server_commands import ServerCommands
 from cockpit.session.siblings import check_same_values, sibling_knobs
 from cockpit.session.tuning import FinalSide, Preview, RoundsResult
-from cockpit.tuning.applied import AppliedChange, HistoryEntry
+from cockpit.tuning.applied import AppliedChange, Edit, HistoryEntry, LiveEdit
 from cockpit.tuning.change_options import Approval
 from cockpit.tuning.effect import TargetCheck
 from cockpit.tuning.plan import NewValues, Plan
@@ -149,13 +150,15 @@ class LiveTuning:
         confirm_within: float | None = None,
         ask: Callable[[], Awaitable[bool]] | None = None,
         *,
+        expected: Mapping[str, str | None] | None = None,
         restores: bool = False,
     ) -> tuple[AppliedChange, ...]:
         """Apply values (knob name -> value), one change per host. Raises ChangeRolledBack, ChangeRefused, HostError.
 
         With `confirm_within` (s; on users' traffic always), a change is rolled back unless it is confirmed within that
         time after it becomes active. `ask` returns whether the user confirms it; None: wait for `confirm` or `undo`.
-        `restores`: earlier values become active again, without limits and also if the target fails.
+        `expected`: the change is refused if knobs have other values than these. `restores`: earlier values become
+        active again, without limits and also if the target fails.
         """
         confirm_within = confirm_within or (KEEP_WITHIN if self._traffic and not restores else None)
         approval = Approval(confirm_within, ask or self._confirmation.wait) if confirm_within else None
@@ -163,6 +166,7 @@ class LiveTuning:
         async with self._turn():
             for host, own in self._values_by_host(values).items():
                 report = self._report(host, self._reader.settings(own), on_active=self.extension.await_verdict)
+                report.expected = expected or {}
                 # The active run is extended until the verdict on the change.
                 self.extension.prepare()
                 try:
@@ -248,7 +252,7 @@ class LiveTuning:
         if not plan.alone:
             subject = await self._with_sibling(subject)
         plan = plan._replace(washout=WASHOUT if self._traffic else 0.0)
-        conclusion = await self._rounds.run(subject, plan, self._temporarily)
+        conclusion = await self._rounds.run(subject, plan, partial(self._temporarily, expected=subject.base))
         try:
             return await self._activate_chosen(subject, conclusion, afterwards)
         except BaseException as error:
@@ -313,6 +317,7 @@ class LiveTuning:
         for host, new in final.items():
             values = self._values_by_host(new)[host]
             report = self._report(host, self._reader.settings(values))
+            report.expected = subject.base
             try:
                 await self._apply(values, report, approval)
             except CockpitError as error:
@@ -323,27 +328,46 @@ class LiveTuning:
         self._rounds.end(conclusion.outcome, chosen, why, sibling)
         return RoundsResult(self._rounds.number, conclusion.outcome, conclusion.verdict, chosen, letter, why)
 
-    async def _temporarily(self, values: Mapping[str, str | None], longest: float, hold: Hold) -> None:
-        await self._while_active(list(self._values_by_host(values).items()), longest, hold)
+    async def _temporarily(
+        self,
+        values: Mapping[str, str | None],
+        longest: float,
+        hold: Hold,
+        *,
+        expected: Mapping[str, str | None] | None = None,
+    ) -> None:
+        await self._while_active(list(self._values_by_host(values).items()), longest, hold, expected or {})
 
-    async def _while_active(self, values: Sequence[tuple[str, NewValues]], longest: float, hold: Hold) -> None:
-        """Activate the values of each host while `hold` runs, by changes that are never confirmed."""
+    async def _while_active(
+        self,
+        values: Sequence[tuple[str, NewValues]],
+        longest: float,
+        hold: Hold,
+        expected: Mapping[str, str | None],
+    ) -> None:
+        """Activate the values of each host while `hold` runs, by changes that are never confirmed.
+
+        Raises ChangeRefused if a host has other values than `expected` before that, or the new ones already.
+        """
         if not values:
             await hold()
             return
         (host, own), *rest = values
 
         async def never_confirm() -> bool:
-            await self._while_active(rest, longest, hold)
+            await self._while_active(rest, longest, hold, expected)
             report.is_complete = True
             return False
 
         report = self._report(host, self._reader.settings(own), trial=True)
+        report.expected = expected
         try:
             await self._apply(own, report, Approval(longest, never_confirm, asked=False))
         except ChangeRolledBack:
             if not report.is_complete:
                 raise
+        else:
+            raise ChangeRefused("it has the new values already: modified elsewhere", subject=host)
 
     async def _apply(
         self, values: NewValues, report: ChangeReport, approval: Approval | None = None, *, restores: bool = False
@@ -351,18 +375,27 @@ class LiveTuning:
         host = report.host
         guard = None if restores else self._guard.of_change(report)
         change = self._tuner.apply(self._remotes[host], host, values, report, approval, guard, restores=restores)
-        applied = await report.observe(change)
-        self._reader.update(applied.settings)
+        applied = await self._observed(report, change)
         if applied.change:
             self._active[report.letter] = applied
         return applied
 
     async def _undo(self, applied: AppliedChange, name: str) -> AppliedChange:
+        edits: tuple[Edit | LiveEdit, ...] = (*applied.edits, *applied.live_edits)
+        self._events.hide_values(edit.knob.name for edit in edits if edit.knob.secret)
         settings = tuple(Setting(knob=s.knob, old=s.new, new=s.old) for s in applied.settings)
         report = self._report(applied.host, settings, undoes=name)
-        undone = await report.observe(self._tuner.undo(self._remotes[applied.host], applied, report))
-        self._reader.update(undone.settings)
-        return undone
+        return await self._observed(report, self._tuner.undo(self._remotes[applied.host], applied, report))
+
+    async def _observed(self, report: ChangeReport, change: Awaitable[AppliedChange]) -> AppliedChange:
+        """Await a change; report its events, and the values that are active after it."""
+        try:
+            applied = await report.observe(change)
+        except ChangeRolledBack:
+            self._reader.update(Setting(knob=s.knob, old=s.new, new=s.old) for s in report.settings)
+            raise
+        self._reader.update(applied.settings)
+        return applied
 
     def _report(
         self,

@@ -75,6 +75,11 @@ class ComparedSettings(NamedTuple):
         better = chosen == "after" and verdict is not None and verdict.outcome is Outcome.BETTER
         return values | ({self.sibling: _values(self.sibling_settings, "after")} if self.sibling and better else {})
 
+    @property
+    def base(self) -> dict[str, str | None]:
+        """The values at the start, also of the sibling."""
+        return self.values(self.active) | _values(self.sibling_settings, "before")
+
     def changes(self, side: RoundSide) -> dict[str, str | None]:
         """Return the values of a side that differ from those at the start."""
         own = {} if side == self.active else self.values(side)

@@ -20,7 +20,7 @@ class ChangeObserver(Protocol):
     """Observes a change."""
 
     def begun(self, plan: Plan) -> None:
-        """Report a planned change, before anything is touched."""
+        """Report a planned change, before anything is touched. Raises ChangeRefused to prevent it."""
 
     def stage(self, stage: StageName, seconds: float | None = None) -> None:
         """Report that a stage was reached (see ChangeStage)."""

@@ -16,6 +16,7 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.events import AnyEvent, KnobRead
 from cockpit.model.knobs import Knob, Setting
+from cockpit.model.load.plan import REDACTED
 from cockpit.session import guard, live_tuning
 from cockpit.session.confirmation import Confirmation
 from cockpit.session.guard import SessionGuard
@@ -191,7 +192,7 @@ async def test_values_of_host_are_read_with_one_read_per_file_and_again_after_a_
     assert await values.read_host("web1") and not await values.read_host("web2")
     assert reads == ["/file-a", "/file-b", "/file-b", "/file-a"]
     read = [(event.knob, event.value) for event in events if isinstance(event, KnobRead)]
-    assert read == [("Level", "1"), ("Mode", "3"), ("Limit", "8")]
+    assert read == [("Level", "1"), ("Level", "7"), ("Limit", "8"), ("Mode", "3"), ("Limit", "8")]
 
 
 async def test_value_in_a_section_that_does_not_count_is_refused_after_its_first_display() -> None:
@@ -224,8 +225,9 @@ async def test_value_in_a_section_that_does_not_count_is_refused_after_its_first
     assert len(asked) == 2
 
 
+@pytest.mark.parametrize(("knob", "old"), [("Other", "1"), ("Level", "7")], ids=["other knob", "changed knob"])
 async def test_value_that_others_change_makes_verdicts_invalid(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, knob: str, old: str
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(live_tuning, "READ_EVERY", 0.05)
@@ -233,9 +235,9 @@ async def test_value_that_others_change_makes_verdicts_invalid(
         await source.load.start()
         await source.tuning.apply({"Level": "7"})
         conf = tmp_path / "conf"
-        conf.write_text(conf.read_text().replace("Other=", "Other=9"))
+        conf.write_text(conf.read_text().replace(f"{knob}={old}", f"{knob}=91"))
         state = await until(session, lambda state: any(marker.kind == "setting" for marker in state.markers))
-        assert state.knobs["Other"].value == "91"
+        assert state.knobs[knob].value == "91"
         await source.load.stop()
         await source.load.start()
         state = await until(session, lambda state: state.runs == 2 and state.segments[-1].counts.completed > 0)
@@ -244,6 +246,44 @@ async def test_value_that_others_change_makes_verdicts_invalid(
         before, after = (segment_window(state, segment) for segment in (state.segments[0], state.segments[-1]))
         objected = objection([before], [after])
         assert objected is not None and objected.cause is Cause.SETTING_ALTERED
-        assert objection_words(objected).startswith("a setting was changed elsewhere on web1: Other 1 → 91 at ")
+        assert objection_words(objected).startswith(f"a setting was changed elsewhere on web1: {knob} {old} → 91 at ")
         same = objection([after], [after])
         assert same is None or same.cause is not Cause.SETTING_ALTERED
+
+
+async def test_value_that_others_change_after_a_trial_has_a_marker(live: Live, tmp_path: Path) -> None:
+    session, source = live
+    await source.tuning.apply_temporarily({"Level": "7"}, 60, lambda: asyncio.sleep(0))
+    (tmp_path / "conf").write_text(BEFORE.replace("5", "9"))
+    await source.tuning._reader.read_changed("web1")
+    state = await until(session, lambda state: any(marker.kind == "setting" for marker in state.markers))
+    assert state.knobs["Level"].value == "9"
+
+
+async def test_change_is_refused_if_values_differ_from_the_diff(live: Live, tmp_path: Path) -> None:
+    _, source = live
+    with pytest.raises(ChangeRefused, match=r"Level: modified elsewhere .* \(repeat the change\); nothing was changed"):
+        await source.tuning.apply({"Level": "7"}, expected={"Level": "4"})
+    with pytest.raises(ChangeRefused, match="it has the new values already: modified elsewhere"):
+        await source.tuning.apply_temporarily({"Level": "5"}, 60, lambda: asyncio.sleep(0))
+    assert (tmp_path / "conf").read_text() == BEFORE
+    await source.tuning.apply({"Level": "7"}, expected={"Level": "5"})
+
+
+async def test_secret_of_an_earlier_profile_is_not_in_the_events(live: Live, tmp_path: Path) -> None:
+    session, source = live
+    secret = Knob(
+        name="Password",
+        host="web1",
+        kind="keyvalue",
+        file=str(tmp_path / "conf"),
+        key="Level",
+        reload="true",
+        secret=True,
+    )
+    await Tuner().apply(source.tuning._remotes["web1"], "web1", [(secret, "hunter2")])
+    (past,) = await source.tuning.history("web1")
+    await source.tuning.undo_past("web1", past)
+    state = await until(session, lambda state: bool(state.changes and state.changes[-1].outcome))
+    assert state.changes[-1].settings == (Setting(knob="Password", old=REDACTED, new=REDACTED),)
+    assert "hunter2" not in state.changes[-1].diff and (tmp_path / "conf").read_text() == BEFORE

@@ -321,3 +321,15 @@ async def test_rounds_whose_load_cannot_start_are_not_recorded(live: Live) -> No
         await source.tuning.compare_in_rounds({"Level": "7"}, SHORT)
     assert not source.tuning.running_rounds and session.state.rounds == ()
     assert all(not change.trial for change in session.state.changes)
+
+
+async def test_rounds_end_if_others_change_the_old_value(live: Live, tmp_path: Path) -> None:
+    session, source = live
+    running_rounds = asyncio.ensure_future(source.tuning.compare_in_rounds({"Level": "7"}, SHORT._replace(seconds=1.0)))
+    await until(session, lambda state: bool(state.rounds and state.rounds[-1].windows))
+    (tmp_path / "conf").write_text(BEFORE.replace("5", "6"))
+    with pytest.raises(ChangeRefused, match="Level: modified elsewhere"):
+        await running_rounds
+    state = await ended(live)
+    assert state.rounds[-1].ended is not None and state.rounds[-1].ended.outcome == "failed"
+    assert (tmp_path / "conf").read_text() == BEFORE.replace("5", "6")
