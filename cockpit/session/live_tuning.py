@@ -171,10 +171,11 @@ class LiveTuning:
                 self.extension.prepare()
                 try:
                     changes.append(await self._apply(own, report, approval, restores=restores))
-                except CockpitError as error:
+                except (CockpitError, asyncio.CancelledError) as error:
                     if changes:
                         stay = f"the new values stay on {', '.join(change.host for change in changes)}"
-                        error.args = (f"{error.problem}; {stay}", error.subject)
+                        known = (error.problem, error.subject) if isinstance(error, CockpitError) else ("interrupted",)
+                        error.args = (f"{known[0]}; {stay}", *known[1:])
                     raise
                 finally:
                     if not (report.active and report.letter in self._active):
@@ -253,11 +254,17 @@ class LiveTuning:
             subject = await self._with_sibling(subject)
         plan = plan._replace(washout=WASHOUT if self._traffic else 0.0)
         conclusion = await self._rounds.run(subject, plan, partial(self._temporarily, expected=subject.base))
+        # The limits of users' traffic need its counts until the chosen side is active.
+        if not self._traffic:
+            await self._rounds.release()
         try:
             return await self._activate_chosen(subject, conclusion, afterwards)
         except BaseException as error:
             self._rounds.interrupted(subject, error)
             raise
+        finally:
+            if self._traffic:
+                await self._rounds.release()
 
     async def apply_temporarily(self, values: Mapping[str, str], longest: float, hold: Hold) -> None:
         """Activate values while `hold` runs, then undo them; the hosts roll back by themselves after `longest` seconds.

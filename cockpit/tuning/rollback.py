@@ -47,12 +47,14 @@ async def undo(
             return ChangeFailed(f"{why}; and {lost}")
         problem, note = await _after_rollback(plan, options, outcome)
     except HostError as gone:
-        longest = math.ceil(timeouts.command) + timeouts.lease
+        waits = math.ceil(options.approval.seconds) if options.approval else 0
+        longest = math.ceil(timeouts.command) + max(timeouts.lease, waits)
+        unless = ", unless the confirmation reached it" if isinstance(error, pending.ConfirmationLost) else ""
         by_hand = f"sh {shlex.quote(f'{change.directory}/undo')}"
         return ChangeFailed(
             f"{why}; and {plan.host} is unreachable ({gone}). It rolls the change back by itself, within {longest} s "
-            f"of the last message from here. {change.directory}/log there shows how it ended; to roll back by hand: "
-            f"{by_hand}"
+            f"of the last message from here{unless}. {change.directory}/log there shows how it ended; "
+            f"to roll back by hand: {by_hand}"
         )
     except ChangeRefused as stuck:
         return ChangeFailed(f"{why}; and the undo on {plan.host} did not finish: {stuck}")

@@ -18,10 +18,13 @@ from cockpit.model.events import AnyEvent, KnobRead
 from cockpit.model.knobs import Knob, Setting
 from cockpit.model.load.plan import REDACTED
 from cockpit.session import guard, live_tuning
+from cockpit.session.change_report import ChangeReport
 from cockpit.session.confirmation import Confirmation
 from cockpit.session.guard import SessionGuard
 from cockpit.session.knob_reader import KnobReader
 from cockpit.session.live_events import LiveEvents
+from cockpit.tuning.applied import AppliedChange
+from cockpit.tuning.plan import NewValues
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 from tests.session.sessions import BEFORE, Live, do, live_session, until
@@ -130,6 +133,23 @@ async def test_end_of_generated_load_exceeds_no_limit(live: Live, monkeypatch: p
     await applying
 
 
+async def test_interrupted_change_names_the_hosts_with_new_values(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, source = live
+    level, other = (source.tuning._knobs[name] for name in ("Level", "Other"))
+    by_host = {"web1": [(level, "7")], "web2": [(other, "2")]}
+    monkeypatch.setattr(source.tuning, "_values_by_host", lambda _: by_host)
+    apply = source.tuning._apply
+
+    async def interrupted(values: NewValues, report: ChangeReport, *rest: None, **options: bool) -> AppliedChange:
+        if report.host == "web2":
+            raise asyncio.CancelledError
+        return await apply(values, report, *rest, **options)
+
+    monkeypatch.setattr(source.tuning, "_apply", interrupted)
+    with pytest.raises(asyncio.CancelledError, match="interrupted; the new values stay on web1"):
+        await source.tuning.apply({"Level": "7", "Other": "2"})
+
+
 async def test_refused_change_is_in_the_events(live: Live) -> None:
     session, source = live
     with pytest.raises(ChangeRefused):
@@ -220,9 +240,16 @@ async def test_value_in_a_section_that_does_not_count_is_refused_after_its_first
     first = [("MaxRequestWorkers", "4", ""), ("ServerLimit", "5", "")]
     assert read == [*first, ("ServerLimit", None, "line 3: <IfModule event.c> is false")]
     assert asked == [["MaxRequestWorkers", "ServerLimit"]]
+    text += b"LoadModule event\n"
+    await values.read_changed("web1")
+    assert len(asked) == 2 and [event.value for event in events[3:] if isinstance(event, KnobRead)] == ["5"]
     values.update([])
     assert await values.read(knobs[1]) == "5"
-    assert len(asked) == 2
+    assert len(asked) == 3
+    # Never read before.
+    events.clear()
+    await KnobReader(knobs, {"web1": Host()}, Server(), LiveEvents(Clock(), events.append)).read_changed("web1")
+    assert [event.value for event in events if isinstance(event, KnobRead)] == ["4", "5"]
 
 
 @pytest.mark.parametrize(("knob", "old"), [("Other", "1"), ("Level", "7")], ids=["other knob", "changed knob"])

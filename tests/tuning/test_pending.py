@@ -12,13 +12,14 @@ import psutil
 import pytest
 from msgspec.structs import replace
 
+from cockpit.hosts.shell import Completed
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.events import StageName
 from cockpit.model.host.samples import HostConfig
 from cockpit.setup.doctor_host import diagnose_changes
-from cockpit.tuning import scripts
+from cockpit.tuning import guarding, scripts
 from cockpit.tuning.applied import ChangeFailed
-from cockpit.tuning.change_options import Approval, ChangeObserver
+from cockpit.tuning.change_options import Approval, ChangeObserver, Guard
 from cockpit.tuning.history import find_change, next_to_undo
 from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.plan import Plan
@@ -83,6 +84,25 @@ async def test_host_undoes_change_confirmed_too_late(server: Server, shell: Faul
     with pytest.raises(ChangeRolledBack, match="the confirmation came too late; rolled back"):
         await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")], approval=Approval(60, too_late))
     assert server.bytes() == ORIGINAL and server.reloads == 2
+
+
+async def test_lease_that_cannot_be_renewed_has_its_reason(
+    server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guarding, "_SETTLED", 0)
+
+    def full(program: str, done: Completed) -> Completed:
+        no_space = Completed(4, b"", b"sh: write error: No space left on device\n")
+        return no_space if program.endswith(scripts.PROCESSES) else done
+
+    async def wait() -> bool:
+        shell.received = full
+        return await asyncio.Future()
+
+    guard = Guard(lambda: asyncio.Future())
+    with pytest.raises(ChangeRolledBack, match="KeepAlive: No space left on device; rolled back"):
+        await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")], approval=Approval(60, wait), guard=guard)
+    expect_rolled_back(server)
 
 
 async def test_concurrent_change_is_refused(server: Server, shell: FaultyShell) -> None:
@@ -278,7 +298,7 @@ async def test_change_of_other_machine_is_not_listed_or_undone(server: Server, s
 
 
 async def test_old_changes_are_pruned(server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rolled-back changes are pruned first, unfinished ones never; the newest applied ones stay without a gap."""
+    """Rolled-back changes are pruned first, unfinished and fresh ones never; the newest applied ones stay."""
     await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     (sample,) = server.changes()
     old_changes = [sample.with_name(f"2020010{number + 1}T000000Z-abcdef") for number in range(7)]
@@ -289,12 +309,16 @@ async def test_old_changes_are_pruned(server: Server, shell: FaultyShell, monkey
         (old_changes[number] / "settled").symlink_to("undo-1:1:1")
         (old_changes[number] / "outcome").write_text("end\n")
     (old_changes[0] / "settled").unlink()
-    few = scripts.OPEN.replace("most_kept=100 most_applied=200", "most_kept=7 most_applied=4")
+    fresh, stale = (sample.with_name(f"2019010{number}T000000Z-abcdef") for number in (1, 2))
+    for unarmed in (fresh, stale):
+        unarmed.mkdir()
+    os.utime(stale, (0, 0))
+    few = scripts.OPEN.replace("most_kept=100 most_applied=200", "most_kept=8 most_applied=5")
     monkeypatch.setattr(scripts, "OPEN", few)
     await Tuner().apply(shell, "web1", [(server.knob(), "30")])
     # Both changes may have the same second, so the order of their names is random.
     remaining = {path for path in server.changes() if path.is_dir()}
-    assert remaining > {old_changes[0], old_changes[5], old_changes[6], sample} and len(remaining) == 5
+    assert remaining > {fresh, old_changes[0], old_changes[5], old_changes[6], sample} and len(remaining) == 6
     shutil.rmtree(old_changes[0])
 
 
