@@ -96,7 +96,7 @@ async def test_nothing_is_changed_without_a_limit_that_holds(tmp_path: Path, mon
             await live.tuning.apply({"Level": "7"})
         with pytest.raises(ChangeRefused, match="without a limit"):
             await live.tuning.compare_in_rounds({"Level": "7"}, ROUNDS)
-        live.tuning._guard = SessionGuard(("p99 < 1ms",), True, live.source._live_events)
+        live.tuning._changes._guard = SessionGuard(("p99 < 1ms",), True, live.source._live_events)
         with pytest.raises(ChangeRefused, match=r"limit p99 < 1ms: found .* before any change"):
             await live.tuning.apply({"Level": "7"})
         await live.load.stop()

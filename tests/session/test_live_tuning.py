@@ -121,7 +121,7 @@ async def test_nothing_waits_for_confirmation_once_it_is_closed() -> None:
 async def test_end_of_generated_load_exceeds_no_limit(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     session, source = live
     monkeypatch.setattr(guard, "BLIND", 0.5)
-    source.tuning._guard = SessionGuard(("errors < 50%",), False, source._live_events)
+    source.tuning._changes._guard = SessionGuard(("errors < 50%",), False, source._live_events)
     await source.load.start()
     await until(session, lambda state: bool(state.segment and state.segment.counts.completed))
     applying = asyncio.ensure_future(source.tuning.apply({"Level": "7"}, confirm_within=600))
@@ -137,15 +137,15 @@ async def test_interrupted_change_names_the_hosts_with_new_values(live: Live, mo
     _, source = live
     level, other = (source.tuning._knobs[name] for name in ("Level", "Other"))
     by_host = {"web1": [(level, "7")], "web2": [(other, "2")]}
-    monkeypatch.setattr(source.tuning, "_values_by_host", lambda _: by_host)
-    apply = source.tuning._apply
+    monkeypatch.setattr(source.tuning._changes, "by_host", lambda _: by_host)
+    apply = source.tuning._changes.apply
 
     async def interrupted(values: NewValues, report: ChangeReport, *rest: None, **options: bool) -> AppliedChange:
         if report.host == "web2":
             raise asyncio.CancelledError
         return await apply(values, report, *rest, **options)
 
-    monkeypatch.setattr(source.tuning, "_apply", interrupted)
+    monkeypatch.setattr(source.tuning._changes, "apply", interrupted)
     with pytest.raises(asyncio.CancelledError, match="interrupted; the new values stay on web1"):
         await source.tuning.apply({"Level": "7", "Other": "2"})
 
