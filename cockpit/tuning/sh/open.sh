@@ -1,7 +1,7 @@
 # $most_kept, $most_applied. Creates a directory for a change and prints it. Before that it removes the oldest changes:
 # rolled back ones while there are more than $most_kept changes, then any that have ended while there are more than
-# $most_applied. A change that has not ended, is
-# about to be armed (unarmed for less than an hour), or was not rolled back completely, is never removed.
+# $most_applied. Never removed: a change that has not ended, was not rolled back completely, or may be armed soon
+# (unarmed for less than an hour).
 prune() {
     most=$1 over=$2
     set -- "$changes"/*-*/
