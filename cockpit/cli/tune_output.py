@@ -182,8 +182,10 @@ async def await_change(change: Awaitable[T]) -> T:
     """Await a change; report the rollback if it is interrupted."""
     try:
         return await change
-    except asyncio.CancelledError:
-        print("cockpit: interrupted; the change under way was rolled back", file=sys.stderr)
+    except asyncio.CancelledError as error:
+        # With the hosts whose changes are complete.
+        why = sanitize(str(error)) or "interrupted"
+        print(f"cockpit: {why}; the change under way was rolled back", file=sys.stderr)
         raise
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote, urlsplit
 
@@ -44,6 +44,10 @@ class Secrets:
         ):
             self._learn_url(variant.url)
             self._learn(*(value for knob, value in variant.set if knob in self._knobs))
+
+    def hide_values(self, knobs: Iterable[str]) -> None:
+        """Treat these knobs as secret, too."""
+        self._knobs |= set(knobs)
 
     def learn_plan(self, plan: LoadPlan) -> None:
         """Add the secrets of a load plan."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 
-from cockpit.model.errors import CockpitError
+from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import ChangeBegun, ChangeEnded, ChangeOutcome, ChangeStage, StageName
-from cockpit.model.knobs import Setting
+from cockpit.model.knobs import SECRET, Setting
 from cockpit.session.live_events import LiveEvents
 from cockpit.tuning.applied import AppliedChange, ChangeFailed
 from cockpit.tuning.change_options import ChangeObserver, whoami
+from cockpit.tuning.files import CHANGED_SINCE
 from cockpit.tuning.plan import Plan
 
 # Detail of the undo of a trial change.
@@ -24,7 +25,7 @@ class ChangeReport(ChangeObserver):
 
     `settings`: its settings as far as known before the diff. `trial`: it is made only for a measurement and undone
     after it; `is_complete`: after the whole of it. `active`: it became active; `on_active` is then called with the
-    letter. `exceeded`: the limit that was exceeded.
+    letter. `exceeded`: the limit that was exceeded. `expected`: values that the knobs must have before the change.
     """
 
     events: LiveEvents
@@ -38,6 +39,7 @@ class ChangeReport(ChangeObserver):
     active: bool = False
     is_complete: bool = False
     exceeded: str = ""
+    expected: Mapping[str, str | None] = field(default_factory=dict)
     has_begun: bool = False
 
     async def observe(self, change: Awaitable[AppliedChange]) -> AppliedChange:
@@ -54,8 +56,11 @@ class ChangeReport(ChangeObserver):
         return applied
 
     def begun(self, plan: Plan) -> None:
-        inactive = tuple(knob.name for knob in plan.inactive)
-        self._begin(plan.settings or self.settings, plan.diff, plan.cost, inactive)
+        self.settings = plan.settings or self.settings
+        self._begin(plan.diff, plan.cost, tuple(knob.name for knob in plan.inactive))
+        for setting in self.settings:
+            if self.expected.get(setting.knob, setting.old) not in (setting.old, SECRET):
+                raise ChangeRefused(f"{setting.knob}: {CHANGED_SINCE}; nothing was changed")
 
     def stage(self, stage: StageName, seconds: float | None = None) -> None:
         self.events.emit(ChangeStage(t=self.events.now(), change=self.letter, stage=stage, seconds=seconds))
@@ -65,21 +70,19 @@ class ChangeReport(ChangeObserver):
 
     def _end(self, outcome: ChangeOutcome, detail: str) -> None:
         if not self.has_begun:
-            self._begin(self.settings)
+            self._begin()
         self.events.emit(
             ChangeEnded(t=self.events.now(), change=self.letter, outcome=outcome, detail=detail, exceeded=self.exceeded)
         )
 
-    def _begin(
-        self, settings: tuple[Setting, ...], diff: str = "", cost: str = "", inactive: tuple[str, ...] = ()
-    ) -> None:
+    def _begin(self, diff: str = "", cost: str = "", inactive: tuple[str, ...] = ()) -> None:
         self.has_begun = True
         self.events.emit(
             ChangeBegun(
                 t=self.events.now(),
                 change=self.letter,
                 host=self.host,
-                settings=settings,
+                settings=self.settings,
                 undoes=self.undoes,
                 diff=diff,
                 cost=cost,

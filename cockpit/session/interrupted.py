@@ -1,4 +1,4 @@
-"""Changes that were interrupted on a host, e.g. by a reboot: they are neither undone nor finished."""
+"""Unfinished changes on a host: interrupted, e.g. by a reboot, or not rolled back completely."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from cockpit.analysis.words.timeline import settings_words
-from cockpit.model.errors import ChangeRefused
+from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.knobs import SECRET, Knob
-from cockpit.tuning.applied import HistoryEntry, HistoryState
+from cockpit.tuning.applied import HistoryEntry
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 
 
 @dataclass
 class InterruptedChanges:
-    """Finds, undoes and finishes interrupted changes. `changes`: those that are known, with their hosts.
+    """Finds, undoes and finishes unfinished changes. `changes`: those that are known, with their hosts.
 
     `turn` returns the lock for one change at a time. `note` adds a note to the timeline. `reread` reads the knobs of a
     host again. `guarded`: nothing may be changed without a limit, so that changes can only be undone.
@@ -32,17 +32,18 @@ class InterruptedChanges:
     changes: list[tuple[str, HistoryEntry]] = field(init=False, default_factory=list)
 
     async def find(self, host: str) -> None:
-        """Find the interrupted changes of the host; new ones get a note. Raises HostError, ChangeRefused."""
+        """Find the unfinished changes of the host; new ones get a note. Raises HostError, ChangeRefused."""
         history = await self._tuner.history(self._remotes[host], host)
-        changes = [(host, past) for past in history if past.state == HistoryState.INTERRUPTED]
+        changes = [(host, past) for past in history if past.state.is_unfinished]
         known = {past.change for _, past in self.changes}
-        fresh = [(host, past) for _, past in changes if past.change not in known]
-        self.changes = [each for each in self.changes if each[0] != host or each in changes] + fresh
-        for each in fresh:
-            self._note(interruption_words(*each))
+        self.changes = [each for each in self.changes if each[0] != host] + changes
+        for _, past in changes:
+            if past.change not in known:
+                self._note(interruption_words(host, past))
 
     async def undo(self, host: str, past: HistoryEntry) -> None:
-        """Let the host roll back a change that was interrupted or is in progress. Raises HostError, ChangeRefused."""
+        """Let the host roll back a change that is unfinished or in progress. Raises HostError, ChangeRefused,
+        ChangeFailed."""
         async with self._turn():
             await self._tuner.force_undo(self._remotes[host], host, past)
         await self._remove(host, past, "rolled back")
@@ -61,7 +62,12 @@ class InterruptedChanges:
         async with self._turn():
             await self._tuner.force_undo(self._remotes[host], host, past)
             values = [(self._knobs[setting.knob], setting.new) for setting in past.facts.settings]
-            await self._tuner.apply(self._remotes[host], host, values)
+            try:
+                await self._tuner.apply(self._remotes[host], host, values)
+            except CockpitError as error:
+                error.args = (f"{error.problem}; change {past.name} is rolled back", error.subject)
+                await self._remove(host, past, "rolled back")
+                raise
         await self._remove(host, past, "finished")
 
     async def _remove(self, host: str, past: HistoryEntry, outcome: str) -> None:
@@ -72,4 +78,4 @@ class InterruptedChanges:
 
 def interruption_words(host: str, past: HistoryEntry) -> str:
     settings = settings_words(past.facts.settings)
-    return f"{host}: change {past.name} of {past.facts.who} ({settings}) is incomplete: its new values may be active"
+    return f"{host}: change {past.name} of {past.facts.who} ({settings}) is {past.state}: its new values may be active"

@@ -17,6 +17,9 @@ from cockpit.tuning.plan import NewValues
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 
+# In place of a value that was never read.
+_UNREAD = object()
+
 
 @dataclass
 class KnobReader:
@@ -27,6 +30,8 @@ class KnobReader:
     _tuner: Tuner
     _events: LiveEvents
     _values: dict[str, str | None] = field(init=False, default_factory=dict)
+    # Why the last value of a knob is not active; "": it is.
+    _whys: dict[str, str] = field(init=False, default_factory=dict)
     _changes: int = field(init=False, default=0)
     # Time of the last reading of each knob.
     _read_at: dict[str, float] = field(init=False, default_factory=dict)
@@ -43,31 +48,39 @@ class KnobReader:
             known.clear()
             return await self.read(knob, known)
         self._report(knob, value)
-        if why := await self._why_inactive(knob, known):
+        self._whys[knob.name] = await self._why_inactive(knob, known)
+        if why := self._whys[knob.name]:
             raise ChangeRefused(why)
         return value
 
     async def read_changed(self, host: str) -> None:
-        """Read the known knobs of the host again, and report those whose value differs. A knob that cannot be read now
-        keeps its value."""
+        """Read the knobs of the host again, and report those whose value differs, or is active in another way. A knob
+        that cannot be read now keeps its value."""
         known: dict[tuple[str, bool], HostFile] = {}
         for knob in self._knobs:
-            if knob.host != host or knob.name not in self._values:
+            if knob.host != host:
                 continue
             changes = self._changes
             # Also of an internal error: `read_host` reports it, and one host must not end the session.
             with suppress(Exception):
                 value = await self._tuner.read(self._remotes[host], knob, known)
+                why = await self._why_inactive(knob, known)
                 if changes != self._changes:
                     return
-                if value != self._values[knob.name]:
+                if (value, why) != (self._values.get(knob.name, _UNREAD), self._whys.get(knob.name, "")):
                     self._report(knob, value)
+                    self._whys[knob.name] = why
+                    if why:
+                        self._report_problem(knob, why)
                 self._read_at[knob.name] = self._events.now()
 
     def _report(self, knob: Knob, value: str | None) -> None:
         t, since = self._events.now(), self._read_at.get(knob.name)
         self._values[knob.name], self._read_at[knob.name] = value, t
         self._events.emit(KnobRead(t=t, knob=knob.name, host=knob.host, value=value, since=since))
+
+    def _report_problem(self, knob: Knob, detail: str) -> None:
+        self._events.emit(KnobRead(t=self._events.now(), knob=knob.name, host=knob.host, value=None, detail=detail))
 
     async def read_host(self, host: str) -> bool:
         """Read all knobs of the host, each file once and before commands; return whether it has any."""
@@ -78,7 +91,7 @@ class KnobReader:
                 await self.read(knob, known)
             except Exception as error:
                 detail = str(error) if isinstance(error, CockpitError) else internal_error(error)
-                self._events.emit(KnobRead(t=self._events.now(), knob=knob.name, host=host, value=None, detail=detail))
+                self._report_problem(knob, detail)
         return bool(knobs)
 
     def settings(self, values: NewValues) -> tuple[Setting, ...]:
@@ -86,9 +99,13 @@ class KnobReader:
         return tuple(Setting(knob=knob.name, old=self._values.get(knob.name), new=new) for knob, new in values)
 
     def update(self, settings: Iterable[Setting]) -> None:
-        """Note the values of a change."""
-        self._values |= {setting.knob: setting.new for setting in settings}
+        """Report the values that a change has read back: other values are set elsewhere."""
         self._changes += 1
+        self._whys.clear()
+        values = {setting.knob: setting.new for setting in settings}
+        for knob in self._knobs:
+            if knob.name in values:
+                self._report(knob, values[knob.name])
 
     async def _why_inactive(self, knob: Knob, known: Mapping[tuple[str, bool], HostFile]) -> str:
         """Return why a value in a conditional section is not active; "" if it is, or nothing is known. The server is

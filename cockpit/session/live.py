@@ -84,7 +84,7 @@ class LiveSource:
         traffic = profile.plan.traffic
         launcher = TrafficLauncher(self.feeds, clock) if traffic else launcher
         self.load = LiveLoad(profile.plan, clock, self.emit, launcher, self._secrets.learn_plan)
-        self._live_events = events = LiveEvents(clock, self.emit)
+        self._live_events = events = LiveEvents(clock, self.emit, self._secrets.hide_values)
         probe = probe_of(profile.plan) if check_target and not traffic else None
         self.capacity = CapacitySearch(self.load, events)
         self.tuning = LiveTuning(profile, self.feeds, events, self.load, self._spawn, probe, self.capacity)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from itertools import count
+from functools import partial
 
 from cockpit.analysis.rounds import WASHOUT, RoundsPlan
 from cockpit.hosts.feed import HostFeed
-from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError
+from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.events import Note
-from cockpit.model.knobs import Knob, Setting
+from cockpit.model.knobs import Knob
 from cockpit.profiles.profile import Profile
-from cockpit.session.active_changes import ActiveChanges
 from cockpit.session.capacity import CapacitySearch
-from cockpit.session.change_report import ChangeReport, letters
 from cockpit.session.confirmation import Confirmation
 from cockpit.session.guard import SessionGuard
+from cockpit.session.host_changes import HostChanges
 from cockpit.session.interrupted import InterruptedChanges
 from cockpit.session.knob_reader import KnobReader
 from cockpit.session.live_events import LiveEvents
@@ -29,7 +28,7 @@ from cockpit.session.tuning import FinalSide, Preview, RoundsResult
 from cockpit.tuning.applied import AppliedChange, HistoryEntry
 from cockpit.tuning.change_options import Approval
 from cockpit.tuning.effect import TargetCheck
-from cockpit.tuning.plan import NewValues, Plan
+from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import ReconnectingRemote, Remote, privileged
 from cockpit.tuning.tuner import Tuner
 
@@ -70,9 +69,8 @@ class LiveTuning:
             for name, feed in feeds.items()
         }
         self._reader = KnobReader(profile.knobs, self._remotes, self._tuner, events)
-        self._active = ActiveChanges()
-        self._letters = map(letters, count())
-        self._trials = map("r{}".format, count(1))
+        guard = SessionGuard(profile.guard, bool(profile.plan.traffic), events)
+        self._changes = HostChanges(self._knobs, self._remotes, self._tuner, self._reader, events, guard)
         self.interrupted = InterruptedChanges(
             self._tuner, self._remotes, self._knobs, self._turn, self._note, self.read_host, bool(profile.plan.traffic)
         )
@@ -84,7 +82,6 @@ class LiveTuning:
         self._traffic = bool(profile.plan.traffic)
         self._logged = [log.host for log in profile.plan.traffic]
         self._log_knobs = {name for timing in profile.timings for name in timing.values}
-        self._guard = SessionGuard(profile.guard, self._traffic, events)
         self._rounds = Rounds(load, self.extension, events, capacity, self._permitted if profile.ask else None)
 
     @property
@@ -99,7 +96,7 @@ class LiveTuning:
     async def read(self, names: Collection[str]) -> dict[str, str | None]:
         """Read knobs on their hosts and return the values. Raises HostError, ChangeRefused for the first knob that
         cannot be read."""
-        return {name: await self._reader.read(self._knob(name)) for name in names}
+        return {name: await self._reader.read(self._changes.knob(name)) for name in names}
 
     async def refresh(self) -> None:
         """Read the value of every knob again."""
@@ -131,7 +128,7 @@ class LiveTuning:
 
     async def preview(self, values: Mapping[str, str]) -> tuple[Preview, ...]:
         """Return the effects of `apply`, one per host, without a change. Raises ChangeRefused, HostError."""
-        plans = [await self._plan(host, own) for host, own in self._values_by_host(values).items()]
+        plans = [await self._changes.plan(host, own) for host, own in self._changes.by_host(values).items()]
         return tuple(map(Preview.of, plans))
 
     async def preview_undo(self, letter: str = "") -> Preview | None:
@@ -139,8 +136,8 @@ class LiveTuning:
         ChangeRefused, HostError."""
         if self._is_waiting(letter):
             return None
-        letter = self._active.undoable(letter)
-        applied = self._active[letter]
+        letter = self._changes.active.undoable(letter)
+        applied = self._changes.active[letter]
         return Preview.of(await self._tuner.prepare_undo(self._remotes[applied.host], applied), letter)
 
     async def apply(
@@ -148,29 +145,37 @@ class LiveTuning:
         values: Mapping[str, str | None],
         confirm_within: float | None = None,
         ask: Callable[[], Awaitable[bool]] | None = None,
+        *,
+        expected: Mapping[str, str | None] | None = None,
+        restores: bool = False,
     ) -> tuple[AppliedChange, ...]:
         """Apply values (knob name -> value), one change per host. Raises ChangeRolledBack, ChangeRefused, HostError.
 
         With `confirm_within` (s; on users' traffic always), a change is rolled back unless it is confirmed within that
         time after it becomes active. `ask` returns whether the user confirms it; None: wait for `confirm` or `undo`.
+        `expected`: the change is refused if knobs have other values than these. `restores`: earlier values become
+        active again, without limits and also if the target fails.
         """
-        confirm_within = confirm_within or (KEEP_WITHIN if self._traffic else None)
+        confirm_within = confirm_within or (KEEP_WITHIN if self._traffic and not restores else None)
         approval = Approval(confirm_within, ask or self._confirmation.wait) if confirm_within else None
         changes = []
         async with self._turn():
-            for host, own in self._values_by_host(values).items():
-                report = self._report(host, self._reader.settings(own), on_active=self.extension.await_verdict)
+            for host, own in self._changes.by_host(values).items():
+                settings = self._reader.settings(own)
+                report = self._changes.report_of(host, settings, on_active=self.extension.await_verdict)
+                report.expected = expected or {}
                 # The active run is extended until the verdict on the change.
                 self.extension.prepare()
                 try:
-                    changes.append(await self._apply(own, report, approval))
-                except CockpitError as error:
+                    changes.append(await self._changes.apply(own, report, approval, restores=restores))
+                except (CockpitError, asyncio.CancelledError) as error:
                     if changes:
                         stay = f"the new values stay on {', '.join(change.host for change in changes)}"
-                        error.args = (f"{error.problem}; {stay}", error.subject)
+                        known = (error.problem, error.subject) if isinstance(error, CockpitError) else ("interrupted",)
+                        error.args = (f"{known[0]}; {stay}", *known[1:])
                     raise
                 finally:
-                    if not (report.active and report.letter in self._active):
+                    if not (report.active and report.letter in self._changes.active):
                         self.extension.release()
         return tuple(changes)
 
@@ -186,10 +191,10 @@ class LiveTuning:
             self._confirmation.decline()
             return
         async with self._turn():
-            letter = self._active.undoable(letter)
+            letter = self._changes.active.undoable(letter)
             self.extension.release()
-            await self._undo(self._active[letter], letter)
-            del self._active[letter]
+            await self._changes.undo(self._changes.active[letter], letter)
+            del self._changes.active[letter]
 
     def _is_waiting(self, letter: str) -> bool:
         """Return whether `undo` declines the change that waits for confirmation. Raises ChangeRefused if it must be
@@ -202,7 +207,7 @@ class LiveTuning:
     async def undo_past(self, host: str, past: HistoryEntry) -> AppliedChange:
         """Undo an applied change of the host's history. Raises ChangeRolledBack, ChangeRefused, HostError."""
         async with self._turn():
-            return await self._undo(await self._tuner.read_record(self._remotes[host], host, past), past.name)
+            return await self._changes.undo(await self._tuner.read_record(self._remotes[host], host, past), past.name)
 
     def await_baseline(self, seconds: float) -> None:
         """Extend the run by at least `seconds`, for the baseline of a change that is about to be applied."""
@@ -245,12 +250,18 @@ class LiveTuning:
         if not plan.alone:
             subject = await self._with_sibling(subject)
         plan = plan._replace(washout=WASHOUT if self._traffic else 0.0)
-        conclusion = await self._rounds.run(subject, plan, self._temporarily)
+        conclusion = await self._rounds.run(subject, plan, partial(self._changes.temporarily, expected=subject.base))
+        # The limits of users' traffic need its counts until the chosen side is active.
+        if not self._traffic:
+            await self._rounds.release()
         try:
             return await self._activate_chosen(subject, conclusion, afterwards)
         except BaseException as error:
             self._rounds.interrupted(subject, error)
             raise
+        finally:
+            if self._traffic:
+                await self._rounds.release()
 
     async def apply_temporarily(self, values: Mapping[str, str], longest: float, hold: Hold) -> None:
         """Activate values while `hold` runs, then undo them; the hosts roll back by themselves after `longest` seconds.
@@ -258,7 +269,7 @@ class LiveTuning:
         Raises CockpitError if a host or its server refuses the values.
         """
         async with self._turn():
-            await self._temporarily(values, longest, hold)
+            await self._changes.temporarily(values, longest, hold)
 
     def stop_rounds(self) -> None:
         """Stop the rounds; the values that were active at their start are activated again."""
@@ -270,20 +281,20 @@ class LiveTuning:
         """Return the settings to compare: `values` that are not active yet, or an active change if `values` is empty;
         and the plan of the side that is not active. Raises ChangeRefused, HostError."""
         if not values:
-            if not self._active:
+            if not self._changes.active:
                 raise ChangeRefused("no change to prove; apply a change first")
-            letter = letter or next(reversed(self._active))
-            if letter not in self._active:
+            letter = letter or next(reversed(self._changes.active))
+            if letter not in self._changes.active:
                 raise ChangeRefused(f"change {letter} is no longer active")
-            applied = self._active[letter]
+            applied = self._changes.active[letter]
             subject = ComparedSettings(applied.host, applied.settings, "after", letter)
-            old = self._values_by_host(subject.values("before"))[applied.host]
-            return subject, await self._plan(applied.host, old)
-        by_host = self._values_by_host(values)
+            old = self._changes.by_host(subject.values("before"))[applied.host]
+            return subject, await self._changes.plan(applied.host, old)
+        by_host = self._changes.by_host(values)
         if len(by_host) != 1:
             raise ChangeRefused("rounds can change only one host; choose knobs of one host")
         ((host, new),) = by_host.items()
-        planned = await self._plan(host, new)
+        planned = await self._changes.plan(host, new)
         return ComparedSettings(host, planned.settings, "before"), planned
 
     def siblings(self, names: Collection[str]) -> dict[str, Knob]:
@@ -296,7 +307,8 @@ class LiveTuning:
         if not (knobs := self.siblings([setting.knob for setting in subject.settings])):
             return subject
         sibling = next(iter(knobs.values())).host
-        planned = await self._plan(sibling, [(knobs[setting.knob], setting.new) for setting in subject.settings])
+        values = [(knobs[setting.knob], setting.new) for setting in subject.settings]
+        planned = await self._changes.plan(sibling, values)
         check_same_values(subject.host, subject.settings, sibling, planned.settings)
         return subject._replace(sibling=sibling, sibling_settings=planned.settings)
 
@@ -308,10 +320,11 @@ class LiveTuning:
         approval = Approval(2 * _CHECKED, _checked, asked=False) if self._traffic else None
         final = {} if afterwards is FinalSide.RESTORED else subject.final(chosen, conclusion.verdict)
         for host, new in final.items():
-            values = self._values_by_host(new)[host]
-            report = self._report(host, self._reader.settings(values))
+            values = self._changes.by_host(new)[host]
+            report = self._changes.report_of(host, self._reader.settings(values))
+            report.expected = subject.base
             try:
-                await self._apply(values, report, approval)
+                await self._changes.apply(values, report, approval)
             except CockpitError as error:
                 chosen, why = chosen if host == subject.sibling else subject.active, str(error)
                 break
@@ -319,71 +332,6 @@ class LiveTuning:
             sibling = subject.sibling if host == subject.sibling else ""
         self._rounds.end(conclusion.outcome, chosen, why, sibling)
         return RoundsResult(self._rounds.number, conclusion.outcome, conclusion.verdict, chosen, letter, why)
-
-    async def _temporarily(self, values: Mapping[str, str | None], longest: float, hold: Hold) -> None:
-        await self._while_active(list(self._values_by_host(values).items()), longest, hold)
-
-    async def _while_active(self, values: Sequence[tuple[str, NewValues]], longest: float, hold: Hold) -> None:
-        """Activate the values of each host while `hold` runs, by changes that are never confirmed."""
-        if not values:
-            await hold()
-            return
-        (host, own), *rest = values
-
-        async def never_confirm() -> bool:
-            await self._while_active(rest, longest, hold)
-            report.is_complete = True
-            return False
-
-        report = self._report(host, self._reader.settings(own), trial=True)
-        try:
-            await self._apply(own, report, Approval(longest, never_confirm, asked=False))
-        except ChangeRolledBack:
-            if not report.is_complete:
-                raise
-
-    async def _apply(self, values: NewValues, report: ChangeReport, approval: Approval | None = None) -> AppliedChange:
-        host = report.host
-        guard = self._guard.of_change(report)
-        applied = await report.observe(self._tuner.apply(self._remotes[host], host, values, report, approval, guard))
-        self._reader.update(applied.settings)
-        if applied.change:
-            self._active[report.letter] = applied
-        return applied
-
-    async def _undo(self, applied: AppliedChange, name: str) -> AppliedChange:
-        settings = tuple(Setting(knob=s.knob, old=s.new, new=s.old) for s in applied.settings)
-        report = self._report(applied.host, settings, undoes=name)
-        undone = await report.observe(self._tuner.undo(self._remotes[applied.host], applied, report))
-        self._reader.update(undone.settings)
-        return undone
-
-    def _report(
-        self,
-        host: str,
-        settings: tuple[Setting, ...],
-        *,
-        undoes: str = "",
-        trial: bool = False,
-        on_active: Callable[[str], None] = lambda _: None,
-    ) -> ChangeReport:
-        """Return the report of a new change, with the next letter or the next name of a trial."""
-        letter = next(self._trials if trial else self._letters)
-        return ChangeReport(self._events, letter, host, settings, undoes=undoes, trial=trial, on_active=on_active)
-
-    async def _plan(self, host: str, values: NewValues) -> Plan:
-        return await self._tuner.prepare(self._remotes[host], host, values)
-
-    def _values_by_host(self, values: Mapping[str, str | None]) -> dict[str, NewValues]:
-        """Group new values by host. Raises ChangeRefused for an unknown knob."""
-        knobs = [(self._knob(name), value) for name, value in values.items()]
-        hosts = dict.fromkeys(knob.host for knob, _ in knobs)
-        return {host: [(knob, value) for knob, value in knobs if knob.host == host] for host in hosts}
-
-    def _knob(self, name: str) -> Knob:
-        if name not in self._knobs:
-            raise ChangeRefused(f"unknown knob {name!r}; the profile has: {', '.join(self._knobs) or 'none'}")
-        return self._knobs[name]
 
     def _note(self, text: str) -> None:
         self._events.emit(Note(t=self._events.now(), text=text))

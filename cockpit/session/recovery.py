@@ -83,11 +83,11 @@ async def wait_for_target(plan: LoadPlan) -> None:
         raise TargetError(wrong)
 
 
-async def set_values(live: LiveSession, values: Mapping[str, str | None]) -> Collection[str]:
+async def set_values(live: LiveSession, values: Mapping[str, str | None], *, restores: bool = False) -> Collection[str]:
     """Make these values active; return the knobs that had other values. Raises CockpitError."""
     current = await live.tuning.read(list(values))
     changed = {name: value for name, value in values.items() if current[name] != value}
-    await live.tuning.apply(changed)
+    await live.tuning.apply(changed, restores=restores)
     return changed.keys()
 
 
@@ -100,7 +100,8 @@ async def restore(
     for host in dict.fromkeys([*(knob.host for knob in knobs), *(action.host for action in actions)]):
         try:
             await end_changes(live, host)
-            await set_values(live, {knob.name: originals[knob.name] for knob in knobs if knob.host == host})
+            values = {knob.name: originals[knob.name] for knob in knobs if knob.host == host}
+            await set_values(live, values, restores=True)
         except CockpitError as error:
             failed[host] = error
     for action in actions:

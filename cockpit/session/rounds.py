@@ -75,6 +75,11 @@ class ComparedSettings(NamedTuple):
         better = chosen == "after" and verdict is not None and verdict.outcome is Outcome.BETTER
         return values | ({self.sibling: _values(self.sibling_settings, "after")} if self.sibling and better else {})
 
+    @property
+    def base(self) -> dict[str, str | None]:
+        """The values at the start, also of the sibling."""
+        return self.values(self.active) | _values(self.sibling_settings, "before")
+
     def changes(self, side: RoundSide) -> dict[str, str | None]:
         """Return the values of a side that differ from those at the start."""
         own = {} if side == self.active else self.values(side)
@@ -120,6 +125,7 @@ class Rounds:
         self.number = 0
         self.running = False
         self._begun = False
+        self._own_load = False
         self._repeats = 0
         self._load = load
         self._extension = extension
@@ -159,31 +165,36 @@ class Rounds:
             )
 
     async def run(self, subject: ComparedSettings, plan: RoundsPlan, change: ApplyTemporarily) -> Conclusion:
-        """Measure until the verdict; the base is active afterwards. The caller must then call `end`.
+        """Measure until the verdict; the base is active afterwards. The caller must then call `end` and `release`.
 
         Exceptions of `change` and of the load end the rounds and are raised.
         """
         self.check()
         if plan.until and self._load.running:
             raise ChangeRefused("a capacity search needs a run of its own; stop the load first")
-        own = not self._load.running
+        self._own_load = not self._load.running
         try:
             # Each capacity search has a run of its own.
-            if own and not plan.until:
+            if self._own_load and not plan.until:
                 await self._load.start(replace(self._load.plan, requests=None, duration=self._longest(plan)))
-            elif not own:
+                # Limits are checked only in a run that the state shows.
+                await self._events.until(lambda state: state.runs >= self._load.runs)
+            elif not self._own_load:
                 self._extension.extend_by("rounds", _SET_UP)
             self._begin(subject, plan)
             outcome = await self._measure(subject, plan, change)
             return Conclusion(outcome, self._verdict())
         except BaseException as error:
             self.interrupted(subject, error)
+            await self.release()
             raise
-        finally:
-            if own:
-                await self._load.stop()
-            else:
-                self._extension.release()
+
+    async def release(self) -> None:
+        """Stop the run of these rounds; the run that they extended ends as planned."""
+        if self._own_load:
+            await self._load.stop()
+        else:
+            self._extension.release()
 
     def interrupted(self, subject: ComparedSettings, error: BaseException) -> None:
         """Report that an error or a cancellation ended the rounds; the base is active."""

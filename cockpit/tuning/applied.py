@@ -95,7 +95,10 @@ class ChangeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HistoryState(StrEnum):
-    """State of a change in a host's history. Rolled back: by the host itself. Undone: by a later change."""
+    """State of a change in a host's history. Rolled back: by the host itself. Undone: by a later change.
+
+    Of an unfinished change the new values may be active.
+    """
 
     APPLIED = "applied"
     UNDONE = "undone"
@@ -103,6 +106,11 @@ class HistoryState(StrEnum):
     ROLLING_BACK = "being rolled back"
     UNDER_WAY = "under way"
     INTERRUPTED = "incomplete"
+    PARTIAL = "not rolled back completely"
+
+    @property
+    def is_unfinished(self) -> bool:
+        return self in (HistoryState.INTERRUPTED, HistoryState.PARTIAL)
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):

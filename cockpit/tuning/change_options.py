@@ -20,7 +20,7 @@ class ChangeObserver(Protocol):
     """Observes a change."""
 
     def begun(self, plan: Plan) -> None:
-        """Report a planned change, before anything is touched."""
+        """Report a planned change, before anything is touched. Raises ChangeRefused to prevent it."""
 
     def stage(self, stage: StageName, seconds: float | None = None) -> None:
         """Report that a stage was reached (see ChangeStage)."""
@@ -54,7 +54,7 @@ class ChangeOptions(NamedTuple):
 
     `identify` finds the changed servers again after a restart. `readers` finds the servers that read the files of the
     knobs (None: not checked). `port` is the target's port if the target is on this host. `guard`: until the change is
-    confirmed.
+    confirmed. `restores`: earlier values become active again, also if the target fails.
     """
 
     timeouts: Timeouts = TIMEOUTS
@@ -66,6 +66,7 @@ class ChangeOptions(NamedTuple):
     readers: Callable[[], Awaitable[Sequence[FileReader]]] | None = None
     port: int | None = None
     guard: Guard | None = None
+    restores: bool = False
 
     def report(self, stage: StageName, seconds: float | None = None) -> None:
         if self.watch:

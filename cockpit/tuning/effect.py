@@ -50,7 +50,7 @@ class EffectWatch:
 
     `notes` are messages of the server about its values. `has_old_workers`: old workers are still finishing requests.
     `generations` are the servers whose workers the change replaces. `identify` finds these servers after a
-    restart, by knob name.
+    restart, by knob name. `restores`: a target that fails is only noted.
     """
 
     def __init__(
@@ -60,6 +60,8 @@ class EffectWatch:
         probe: TargetCheck | None,
         generations: Sequence[Generation] = (),
         identify: Identify | None = None,
+        *,
+        restores: bool = False,
     ) -> None:
         self.notes: list[str] = []
         self.has_old_workers = False
@@ -68,6 +70,7 @@ class EffectWatch:
         self._probe = probe
         self._generations = generations
         self._identify = identify
+        self._restores = restores
         self._search: asyncio.Task[Mapping[str, Instance]] | None = None
         self._logs = _logs_of(knobs)
         self._log: _Log | None = None
@@ -184,10 +187,14 @@ class EffectWatch:
         return f"no new {generation.pattern} workers appeared within {self._seconds:g} s"
 
     async def _verdict(self, wrong: str) -> str:
+        if wrong and self._restores:
+            self.notes.append(f"the target fails: {wrong}")
+            wrong = ""
         stale = next((generation for generation in self._generations if not generation.is_fresh), None)
-        if wrong or stale:
+        failure = await self._logged_failure() if wrong or stale or not self._generations else ""
+        if wrong or stale or failure:
             missing = await self._missing(stale) if stale else ""
-            return "; ".join(filter(None, (wrong or missing, await self._logged_failure())))
+            return "; ".join(filter(None, (wrong or missing, failure)))
         self._note_names()
         if lingering := sum(generation.old_workers for generation in self._generations):
             self.has_old_workers = True

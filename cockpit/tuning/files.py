@@ -158,6 +158,16 @@ def backup(change: str, replacement: Replacement) -> str:
     return f"{change}/{replacement.number}-{posixpath.basename(replacement.before.real)}"
 
 
+async def backups(shell: Remote, host: str, change: str) -> list[tuple[str, str]]:
+    """Return the files of a change: name of the backup in its directory, path behind links."""
+    try:
+        listed = await read(shell, host, f"{change}/files")
+    except ChangeRefused:
+        return []  # only live values
+    rows = (line.partition("\t") for line in listed.data.decode("utf-8", "surrogateescape").split("\n"))
+    return [(name, file) for name, tab, file in rows if tab]
+
+
 def restore_by_hand(change: str, replacements: Sequence[Replacement]) -> str:
     return "; ".join(_restore_one(change, replacement) for replacement in replacements)
 

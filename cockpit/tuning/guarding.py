@@ -48,7 +48,7 @@ async def _exceeded(guard: Guard) -> NoReturn:
 
 async def _renewed(change: PendingChange, lease: int) -> NoReturn:
     """Renew the lease until cancelled. Raises HostError if the host does not respond within the lease, or undid the
-    change because it got no message; Failure if it was undone otherwise."""
+    change because it got no message; Failure if it was undone otherwise, or cannot renew the lease."""
     while True:
         try:
             async with asyncio.timeout(lease):
@@ -60,5 +60,5 @@ async def _renewed(change: PendingChange, lease: int) -> NoReturn:
             await asyncio.sleep(_SETTLED)
             if EXPIRED in error.problem:
                 raise HostError(f"undone on the host: no message within {lease} s") from None
-            raise Failure("undone on the host by hand") from None
+            raise Failure("undone on the host by hand" if "given up" in error.problem else error.problem) from None
         await asyncio.sleep(lease / _RENEWALS)

@@ -30,11 +30,11 @@ def ordered(entries: Iterable[HistoryEntry]) -> list[HistoryEntry]:
 def next_to_undo(history: Sequence[HistoryEntry]) -> HistoryEntry | None:
     """Return the change that an undo without a name undoes; None at the end of the history.
 
-    That is an interrupted change, else the newest applied change that is not an undo.
+    That is an unfinished change, else the newest applied change that is not an undo.
     """
-    interrupted = (past for past in history if past.state == HistoryState.INTERRUPTED)
+    unfinished = (past for past in history if past.state.is_unfinished)
     applied = (past for past in history if past.state == HistoryState.APPLIED and not past.facts.undoes)
-    return next(interrupted, None) or next(applied, None)
+    return next(unfinished, None) or next(applied, None)
 
 
 def find_change(histories: Iterable[tuple[str, HistoryEntry]], name: str) -> tuple[str, HistoryEntry]:
@@ -48,7 +48,7 @@ def find_change(histories: Iterable[tuple[str, HistoryEntry]], name: str) -> tup
     past = matches[0][1]
     if past.state == HistoryState.UNDONE:
         raise ChangeRefused(f"{name}: already undone by {past.undone_by}; undo {past.undone_by} to redo {name}")
-    if past.state not in (HistoryState.APPLIED, HistoryState.INTERRUPTED):
+    if past.state != HistoryState.APPLIED and not past.state.is_unfinished:
         raise ChangeRefused(f"{name}: nothing to undo, it is {past.state}")
     return matches[0]
 

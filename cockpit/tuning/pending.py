@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from cockpit.hosts.shell import Completed
-from cockpit.model.errors import ChangeRefused
+from cockpit.model.errors import ChangeRefused, HostError
 from cockpit.model.text import sanitize
 from cockpit.tuning import files, scripts, undo_program
 from cockpit.tuning.applied import AppliedChange
@@ -16,6 +16,10 @@ from cockpit.tuning.files import sha256
 from cockpit.tuning.generation import ServerProcess
 from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import Remote
+
+
+class ConfirmationLost(HostError):
+    """The connection was lost during the confirmation, which may have reached the host."""
 
 
 class CommandResult(NamedTuple):
@@ -103,9 +107,13 @@ class PendingChange(NamedTuple):
         return frozenset(ServerProcess(*row) for row in rows if len(row) == len(ServerProcess._fields))
 
     async def confirm(self, applied: AppliedChange) -> None:
-        """Confirm the change and store its record. Raises ChangeRefused if the host has rolled it back."""
+        """Confirm the change and store its record. Raises ChangeRefused if the host has rolled it back, and
+        ConfirmationLost."""
         data = msgspec.json.encode(applied)
-        await self._require(undo_program.CONFIRM, sha256(data), input=data)
+        try:
+            await self._require(undo_program.CONFIRM, sha256(data), input=data)
+        except HostError as error:
+            raise ConfirmationLost(*error.args) from error
 
     async def undo(self, seconds: int, why: str) -> UndoOutcome:
         """Have the host undo the change; return the outcome, also of an earlier undo.

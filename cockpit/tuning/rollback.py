@@ -10,9 +10,10 @@ from contextlib import suppress
 from typing import TypeVar
 
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError
+from cockpit.model.knobs import SECRET
 from cockpit.model.text import sanitize
 from cockpit.tuning import files, pending
-from cockpit.tuning.applied import AppliedChange, ChangeFailed
+from cockpit.tuning.applied import AppliedChange, ChangeFailed, HistoryEntry
 from cockpit.tuning.change_options import ChangeOptions, Failure
 from cockpit.tuning.effect import wait_for_good_responses
 from cockpit.tuning.files import Replacement
@@ -46,12 +47,14 @@ async def undo(
             return ChangeFailed(f"{why}; and {lost}")
         problem, note = await _after_rollback(plan, options, outcome)
     except HostError as gone:
-        longest = math.ceil(timeouts.command) + timeouts.lease
+        waits = math.ceil(options.approval.seconds) if options.approval else 0
+        longest = math.ceil(timeouts.command) + max(timeouts.lease, waits)
+        unless = ", unless the confirmation reached it" if isinstance(error, pending.ConfirmationLost) else ""
         by_hand = f"sh {shlex.quote(f'{change.directory}/undo')}"
         return ChangeFailed(
             f"{why}; and {plan.host} is unreachable ({gone}). It rolls the change back by itself, within {longest} s "
-            f"of the last message from here. {change.directory}/log there shows how it ended; to roll back by hand: "
-            f"{by_hand}"
+            f"of the last message from here{unless}. {change.directory}/log there shows how it ended; "
+            f"to roll back by hand: {by_hand}"
         )
     except ChangeRefused as stuck:
         return ChangeFailed(f"{why}; and the undo on {plan.host} did not finish: {stuck}")
@@ -116,6 +119,30 @@ def _not_rolled_back(plan: Plan, change: str, replaced: Sequence[Replacement], o
     if not lost:
         return ""
     return "; ".join(lost) + (f". To restore the original, run on {plan.host}: {by_hand}" if by_hand else "")
+
+
+async def require_rolled_back(
+    change: PendingChange, host: str, past: HistoryEntry, outcome: pending.UndoOutcome
+) -> None:
+    """Raise ChangeFailed if the host's undo left files, values or the running server as changed."""
+    problems = []
+    for backup, file in await files.backups(change.shell, host, change.directory):
+        if why := files.rollback_problem(outcome.files.get(backup.partition("-")[0], "")):
+            problems.append(f"{sanitize(file)} {why} (original: {change.directory}/{backup})")
+    names = ", ".join(setting.knob for setting in past.facts.settings)
+    hidden = any(SECRET in (setting.old, setting.new) for setting in past.facts.settings)
+    for report in outcome.values.values():
+        state, _, rest = report.partition(" ")
+        if state == "foreign":
+            problems.append(f"{names}: not rolled back: set elsewhere")
+        elif state == "stuck":
+            problems.append(f"{names}: could not be restored" + ("" if hidden else f": {pending.failure_reason(rest)}"))
+    problems += [
+        f"the reload fails with the original files too: {why}" for word, _, why in outcome.failed if word == "reload"
+    ]
+    if problems:
+        again = f"remove the cause, then run on {host}: sh {shlex.quote(f'{change.directory}/undo')}"
+        raise ChangeFailed(f"{past.name}: not rolled back completely: {'; '.join(problems)}; {again}", subject=host)
 
 
 async def retry_while_unreachable(step: Callable[[], Awaitable[_Result]], seconds: float) -> _Result:

@@ -42,7 +42,8 @@ async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> Applie
     """
     if not plan.replacements and not plan.live_edits and not plan.undoes:
         return AppliedChange(host=plan.host, settings=plan.settings, notes=(*plan.notes, NOTHING_TO_CHANGE))
-    await require_good_response(options.probe)
+    if not options.restores:
+        await require_good_response(options.probe)
     change = await _armed(shell, plan, options)
     if options.guard is not None:
         change = change._replace(timeouts=change.timeouts._replace(lease=options.guard.lease))
@@ -121,7 +122,8 @@ async def _activated(plan: Plan, change: PendingChange, options: ChangeOptions) 
     Live values that are also in a file are set after the file has passed its test.
     """
     masters = {name: server.process.pid for name, server in plan.servers.items()}
-    effect = EffectWatch(change, plan.knobs, options.probe, generations_of(plan.knobs, masters), options.identify)
+    generations = generations_of(plan.knobs, masters)
+    effect = EffectWatch(change, plan.knobs, options.probe, generations, options.identify, restores=options.restores)
     await effect.begin()
     is_set = {n: await _set(plan, change, n) for n, s in enumerate(plan.live_edits) if not s.knob.in_file}
     options.report("written")

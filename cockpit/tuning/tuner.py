@@ -24,6 +24,7 @@ from cockpit.tuning.files import HostFile
 from cockpit.tuning.pending import TIMEOUTS, PendingChange, Timeouts
 from cockpit.tuning.plan import CurrentValues, NewValues, Plan
 from cockpit.tuning.remote import Remote
+from cockpit.tuning.rollback import require_rolled_back
 from cockpit.tuning.scripts import HISTORY
 from cockpit.tuning.server_check import FileReader
 from cockpit.tuning.sysctl_files import overriding_files
@@ -101,10 +102,13 @@ class Tuner:
         watch: ChangeObserver | None = None,
         approval: Approval | None = None,
         guard: Guard | None = None,
+        *,
+        restores: bool = False,
     ) -> AppliedChange:
-        """Set knobs of one host (None: unset) as one change, all or none."""
+        """Set knobs of one host (None: unset) as one change, all or none. `restores`: as in ChangeOptions."""
         async with self._turn(host):
-            return await self._carry_out(shell, await self.prepare(shell, host, values), watch, approval, guard)
+            options = self._options._replace(watch=watch, approval=approval, guard=guard, restores=restores)
+            return await self._carry_out(shell, await self.prepare(shell, host, values), options)
 
     async def undo(self, shell: Remote, applied: AppliedChange, watch: ChangeObserver | None = None) -> AppliedChange:
         """Undo a change by another change; files that nobody else wrote since get their original bytes."""
@@ -112,7 +116,7 @@ class Tuner:
             planned = await self.prepare_undo(shell, applied)
             readers = await self._read_by(shell, applied.host, planned.knobs)
             planned = planned._replace(servers=server_check.certain_servers(readers))
-            return await self._carry_out(shell, planned, watch, None)
+            return await self._carry_out(shell, planned, self._options._replace(watch=watch, restores=True))
 
     async def prepare_undo(self, shell: Remote, applied: AppliedChange) -> Plan:
         """Plan the undo of a change, without touching anything."""
@@ -132,10 +136,12 @@ class Tuner:
         return replace(await pending.record(shell, host, past.change), host=host)
 
     async def force_undo(self, shell: Remote, host: str, past: HistoryEntry) -> None:
-        """Have the host undo a change that is under way or was interrupted. Raises ChangeRefused."""
-        outcome = await PendingChange(shell, past.change, self._options.timeouts).undo(600, "given up")
+        """Have the host undo a change that is under way or unfinished. Raises ChangeRefused, ChangeFailed."""
+        change = PendingChange(shell, past.change, self._options.timeouts)
+        outcome = await change.undo(600, "given up")
         if outcome.ended:
             raise ChangeRefused(f"the change was already {outcome.ended}", subject=host)
+        await require_rolled_back(change, host, past, outcome)
 
     async def act(self, shell: Remote, action: ServerAction) -> None:
         """Run an action's command once. Raises ChangeRefused with the command's message if it fails."""
@@ -149,14 +155,7 @@ class Tuner:
             if ran.why:
                 raise ChangeRefused(f"{action.name}: {action.host}: {ran.why}")
 
-    async def _carry_out(
-        self,
-        shell: Remote,
-        plan: Plan,
-        watch: ChangeObserver | None,
-        approval: Approval | None,
-        guard: Guard | None = None,
-    ) -> AppliedChange:
+    async def _carry_out(self, shell: Remote, plan: Plan, options: ChangeOptions) -> AppliedChange:
         async def identify(others: frozenset[int]) -> Mapping[str, Instance]:
             try:
                 if restarted := await server_check.successors(shell, plan.host, plan.servers, others):
@@ -166,9 +165,9 @@ class Tuner:
             except ChangeRefused:
                 return {}
 
-        if watch:
-            watch.begun(plan)
-        options = self._options._replace(watch=watch, approval=approval, identify=identify, guard=guard)
+        if options.watch:
+            options.watch.begun(plan)
+        options = options._replace(identify=identify)
         if self._port_on is not None:
             readers = partial(self._read_by, shell, plan.host, plan.knobs)
             options = options._replace(readers=readers, port=self._port_on(plan.host))

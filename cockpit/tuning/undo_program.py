@@ -48,7 +48,7 @@ def undo(
             _function("reloads", "reload", reloads),
             sweep(jobs),
             "claim",
-            'rm -f -- "$change/reserve" "$change/outcome.part"',
+            'rm -f -- "$change/reserve" "$change/outcome" "$change/outcome.part"',
             "trap sweep EXIT\nquiet\nsweep",
             'why=\n{ read -r why <"$change/why"; } 2>/dev/null\nnote "undo: ${why:-requested}"',
             *steps,

@@ -34,3 +34,8 @@ async def test_rollback_of_an_interrupted_change_is_reported(capsys: pytest.Capt
     with pytest.raises(asyncio.CancelledError):
         await task
     assert capsys.readouterr().err == "cockpit: interrupted; the change under way was rolled back\n"
+    earlier = asyncio.get_running_loop().create_future()
+    earlier.cancel("interrupted; the new values stay on web1")
+    with pytest.raises(asyncio.CancelledError):
+        await await_change(earlier)
+    assert capsys.readouterr().err.startswith("cockpit: interrupted; the new values stay on web1; the change under way")

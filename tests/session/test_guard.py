@@ -9,12 +9,14 @@ from typing import NamedTuple
 import pytest
 
 from cockpit.analysis.rounds import RoundsPlan, balanced
+from cockpit.analysis.verdicts.outcome import Outcome
 from cockpit.analysis.words.timeline import marker_text
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import AccessLog, LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.report.session import session_markdown
+from cockpit.session import live_tuning, rounds
 from cockpit.session.controls import LoadPhase
 from cockpit.session.guard import SessionGuard
 from cockpit.session.live_session import LiveSession
@@ -22,6 +24,7 @@ from cockpit.tuning.change_options import LEASE
 from tests.hosts.sshd import Sshd
 from tests.session.guarded_site import GuardedSite, set_lease
 from tests.session.sessions import BEFORE, line_knob
+from tests.session.test_rounds import SHORT, concluding
 from tests.waiting import until
 
 LIMITS = ("errors < 2%, p99 < 500ms",)
@@ -93,7 +96,7 @@ async def test_nothing_is_changed_without_a_limit_that_holds(tmp_path: Path, mon
             await live.tuning.apply({"Level": "7"})
         with pytest.raises(ChangeRefused, match="without a limit"):
             await live.tuning.compare_in_rounds({"Level": "7"}, ROUNDS)
-        live.tuning._guard = SessionGuard(("p99 < 1ms",), True, live.source._live_events)
+        live.tuning._changes._guard = SessionGuard(("p99 < 1ms",), True, live.source._live_events)
         with pytest.raises(ChangeRefused, match=r"limit p99 < 1ms: found .* before any change"):
             await live.tuning.apply({"Level": "7"})
         await live.load.stop()
@@ -165,3 +168,16 @@ async def test_refused_switch_stops_rounds(tmp_path: Path, monkeypatch: pytest.M
         await until(lambda: live.tuning.awaited)
         live.tuning.stop_rounds()
         assert (await rounds).outcome == "stopped" and conf.read_text() == BEFORE
+
+
+async def test_rounds_count_the_traffic_until_the_chosen_side_is_active(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name in ((rounds, "UNCOUNTED"), (rounds, "ENDS"), (live_tuning, "WASHOUT"), (live_tuning, "_CHECKED")):
+        monkeypatch.setattr(module, name, 0.1)
+    concluding(monkeypatch, Outcome.BETTER)
+    async with guarded(tmp_path, monkeypatch, *LIMITS) as (live, _, _, conf):
+        await live.load.stop()
+        result = await live.tuning.compare_in_rounds({"Level": "6"}, SHORT)
+        assert (result.active, result.why) == ("after", "") and "Level=6" in conf.read_text()
+        assert not live.load.running

@@ -7,7 +7,7 @@ import pytest
 
 from cockpit.cli.tune_output import resolve_interrupted
 from cockpit.model.clock import Clock
-from cockpit.model.errors import UsageError
+from cockpit.model.errors import ChangeRolledBack, UsageError
 from cockpit.model.events import Note
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import LoadPlan
@@ -15,6 +15,9 @@ from cockpit.profiles.profile import Profile
 from cockpit.session.live import LiveSource
 from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import Session
+from cockpit.session.recovery import restore
+from cockpit.tuning.change_options import ChangeOptions
+from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.session.sessions import running
 from tests.tuning.conftest import ORIGINAL, FaultyShell, Server, server, shell
@@ -101,3 +104,28 @@ async def test_interrupted_change_is_resolved_in_terminal(
         await Tuner().force_undo(shell, "web1", past)
     else:
         assert server.bytes() == expected and not server.locked()
+
+
+async def test_change_that_cannot_be_applied_again_is_rolled_back(server: Server, shell: FaultyShell, url: str) -> None:
+    await interrupted_change(server, shell, test=f"[ -e '{server.root}/accepted' ]")
+    async with LiveSession(profile_of(server, url)) as live:
+        await live.hosts_up(["web1"])
+        await live.tuning.interrupted.find("web1")
+        ((host, past),) = live.tuning.interrupted.changes
+        knob = server.keep_alive(test="false")
+        live.tuning.interrupted._knobs = {knob.name: knob}
+        with pytest.raises(ChangeRolledBack, match=f"false failed.*; change {past.name} is rolled back"):
+            await live.tuning.interrupted.finish(host, past)
+        assert live.tuning.interrupted.changes == [] and server.bytes() == ORIGINAL
+
+
+async def test_restore_does_not_depend_on_the_target(server: Server, url: str) -> None:
+    async def failing() -> str:
+        return f"{url} answers 503"
+
+    async with LiveSession(profile_of(server, url)) as live:
+        await live.hosts_up(["web1"])
+        await live.tuning.apply({"KeepAlive": "Off"})
+        live.tuning._changes._tuner._options = ChangeOptions(probe=failing, timeouts=Timeouts(effect=0.5))
+        assert await restore(live, live.profile.knobs, (), {"KeepAlive": "On"}) == {}
+        assert server.bytes() == ORIGINAL

@@ -16,11 +16,15 @@ from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.events import AnyEvent, KnobRead
 from cockpit.model.knobs import Knob, Setting
+from cockpit.model.load.plan import REDACTED
 from cockpit.session import guard, live_tuning
+from cockpit.session.change_report import ChangeReport
 from cockpit.session.confirmation import Confirmation
 from cockpit.session.guard import SessionGuard
 from cockpit.session.knob_reader import KnobReader
 from cockpit.session.live_events import LiveEvents
+from cockpit.tuning.applied import AppliedChange
+from cockpit.tuning.plan import NewValues
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 from tests.session.sessions import BEFORE, Live, do, live_session, until
@@ -117,7 +121,7 @@ async def test_nothing_waits_for_confirmation_once_it_is_closed() -> None:
 async def test_end_of_generated_load_exceeds_no_limit(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     session, source = live
     monkeypatch.setattr(guard, "BLIND", 0.5)
-    source.tuning._guard = SessionGuard(("errors < 50%",), False, source._live_events)
+    source.tuning._changes._guard = SessionGuard(("errors < 50%",), False, source._live_events)
     await source.load.start()
     await until(session, lambda state: bool(state.segment and state.segment.counts.completed))
     applying = asyncio.ensure_future(source.tuning.apply({"Level": "7"}, confirm_within=600))
@@ -127,6 +131,23 @@ async def test_end_of_generated_load_exceeds_no_limit(live: Live, monkeypatch: p
     await until(session, lambda state: state.t > ends)
     source.tuning.confirm()
     await applying
+
+
+async def test_interrupted_change_names_the_hosts_with_new_values(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, source = live
+    level, other = (source.tuning._knobs[name] for name in ("Level", "Other"))
+    by_host = {"web1": [(level, "7")], "web2": [(other, "2")]}
+    monkeypatch.setattr(source.tuning._changes, "by_host", lambda _: by_host)
+    apply = source.tuning._changes.apply
+
+    async def interrupted(values: NewValues, report: ChangeReport, *rest: None, **options: bool) -> AppliedChange:
+        if report.host == "web2":
+            raise asyncio.CancelledError
+        return await apply(values, report, *rest, **options)
+
+    monkeypatch.setattr(source.tuning._changes, "apply", interrupted)
+    with pytest.raises(asyncio.CancelledError, match="interrupted; the new values stay on web1"):
+        await source.tuning.apply({"Level": "7", "Other": "2"})
 
 
 async def test_refused_change_is_in_the_events(live: Live) -> None:
@@ -191,7 +212,7 @@ async def test_values_of_host_are_read_with_one_read_per_file_and_again_after_a_
     assert await values.read_host("web1") and not await values.read_host("web2")
     assert reads == ["/file-a", "/file-b", "/file-b", "/file-a"]
     read = [(event.knob, event.value) for event in events if isinstance(event, KnobRead)]
-    assert read == [("Level", "1"), ("Mode", "3"), ("Limit", "8")]
+    assert read == [("Level", "1"), ("Level", "7"), ("Limit", "8"), ("Mode", "3"), ("Limit", "8")]
 
 
 async def test_value_in_a_section_that_does_not_count_is_refused_after_its_first_display() -> None:
@@ -219,13 +240,21 @@ async def test_value_in_a_section_that_does_not_count_is_refused_after_its_first
     first = [("MaxRequestWorkers", "4", ""), ("ServerLimit", "5", "")]
     assert read == [*first, ("ServerLimit", None, "line 3: <IfModule event.c> is false")]
     assert asked == [["MaxRequestWorkers", "ServerLimit"]]
+    text += b"LoadModule event\n"
+    await values.read_changed("web1")
+    assert len(asked) == 2 and [event.value for event in events[3:] if isinstance(event, KnobRead)] == ["5"]
     values.update([])
     assert await values.read(knobs[1]) == "5"
-    assert len(asked) == 2
+    assert len(asked) == 3
+    # Never read before.
+    events.clear()
+    await KnobReader(knobs, {"web1": Host()}, Server(), LiveEvents(Clock(), events.append)).read_changed("web1")
+    assert [event.value for event in events if isinstance(event, KnobRead)] == ["4", "5"]
 
 
+@pytest.mark.parametrize(("knob", "old"), [("Other", "1"), ("Level", "7")], ids=["other knob", "changed knob"])
 async def test_value_that_others_change_makes_verdicts_invalid(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, knob: str, old: str
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(live_tuning, "READ_EVERY", 0.05)
@@ -233,9 +262,9 @@ async def test_value_that_others_change_makes_verdicts_invalid(
         await source.load.start()
         await source.tuning.apply({"Level": "7"})
         conf = tmp_path / "conf"
-        conf.write_text(conf.read_text().replace("Other=", "Other=9"))
+        conf.write_text(conf.read_text().replace(f"{knob}={old}", f"{knob}=91"))
         state = await until(session, lambda state: any(marker.kind == "setting" for marker in state.markers))
-        assert state.knobs["Other"].value == "91"
+        assert state.knobs[knob].value == "91"
         await source.load.stop()
         await source.load.start()
         state = await until(session, lambda state: state.runs == 2 and state.segments[-1].counts.completed > 0)
@@ -244,6 +273,44 @@ async def test_value_that_others_change_makes_verdicts_invalid(
         before, after = (segment_window(state, segment) for segment in (state.segments[0], state.segments[-1]))
         objected = objection([before], [after])
         assert objected is not None and objected.cause is Cause.SETTING_ALTERED
-        assert objection_words(objected).startswith("a setting was changed elsewhere on web1: Other 1 → 91 at ")
+        assert objection_words(objected).startswith(f"a setting was changed elsewhere on web1: {knob} {old} → 91 at ")
         same = objection([after], [after])
         assert same is None or same.cause is not Cause.SETTING_ALTERED
+
+
+async def test_value_that_others_change_after_a_trial_has_a_marker(live: Live, tmp_path: Path) -> None:
+    session, source = live
+    await source.tuning.apply_temporarily({"Level": "7"}, 60, lambda: asyncio.sleep(0))
+    (tmp_path / "conf").write_text(BEFORE.replace("5", "9"))
+    await source.tuning._reader.read_changed("web1")
+    state = await until(session, lambda state: any(marker.kind == "setting" for marker in state.markers))
+    assert state.knobs["Level"].value == "9"
+
+
+async def test_change_is_refused_if_values_differ_from_the_diff(live: Live, tmp_path: Path) -> None:
+    _, source = live
+    with pytest.raises(ChangeRefused, match=r"Level: modified elsewhere .* \(repeat the change\); nothing was changed"):
+        await source.tuning.apply({"Level": "7"}, expected={"Level": "4"})
+    with pytest.raises(ChangeRefused, match="it has the new values already: modified elsewhere"):
+        await source.tuning.apply_temporarily({"Level": "5"}, 60, lambda: asyncio.sleep(0))
+    assert (tmp_path / "conf").read_text() == BEFORE
+    await source.tuning.apply({"Level": "7"}, expected={"Level": "5"})
+
+
+async def test_secret_of_an_earlier_profile_is_not_in_the_events(live: Live, tmp_path: Path) -> None:
+    session, source = live
+    secret = Knob(
+        name="Password",
+        host="web1",
+        kind="keyvalue",
+        file=str(tmp_path / "conf"),
+        key="Level",
+        reload="true",
+        secret=True,
+    )
+    await Tuner().apply(source.tuning._remotes["web1"], "web1", [(secret, "hunter2")])
+    (past,) = await source.tuning.history("web1")
+    await source.tuning.undo_past("web1", past)
+    state = await until(session, lambda state: bool(state.changes and state.changes[-1].outcome))
+    assert state.changes[-1].settings == (Setting(knob="Password", old=REDACTED, new=REDACTED),)
+    assert "hunter2" not in state.changes[-1].diff and (tmp_path / "conf").read_text() == BEFORE

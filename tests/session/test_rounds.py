@@ -18,8 +18,8 @@ from cockpit.model.load.plan import Stage
 from cockpit.model.state import State
 from cockpit.session import rounds as session_rounds
 from cockpit.session.controls import LoadPhase
+from cockpit.session.host_changes import HostChanges
 from cockpit.session.live import LiveSource
-from cockpit.session.live_tuning import LiveTuning
 from cockpit.session.tuning import FinalSide, RoundsResult
 from tests.session.sessions import BEFORE, Live, live_session, locks, until
 
@@ -217,7 +217,7 @@ async def test_loss_of_host_ends_rounds(live: Live, monkeypatch: pytest.MonkeyPa
     async def lost(*_: object) -> None:
         raise HostError("web1: connection lost")
 
-    monkeypatch.setattr(LiveTuning, "_while_active", lost)
+    monkeypatch.setattr(HostChanges, "_while_active", lost)
     with pytest.raises(HostError, match="connection lost"):
         await source.tuning.compare_in_rounds({"Level": "7"}, SHORT)
     last = (await ended(live)).rounds[0].ended
@@ -227,14 +227,14 @@ async def test_loss_of_host_ends_rounds(live: Live, monkeypatch: pytest.MonkeyPa
 
 async def test_loss_that_is_not_in_the_state_yet_ends_no_rounds(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     session, source = live
-    real, seen = LiveTuning._apply, session.state.hosts["web1"].seen
+    real, seen = HostChanges.apply, session.state.hosts["web1"].seen
 
     async def lost(*arguments: Any) -> Any:
         if session.state.hosts["web1"].seen == seen:
             raise HostError("web1: connection lost")
         return await real(*arguments)
 
-    monkeypatch.setattr(LiveTuning, "_apply", lost)
+    monkeypatch.setattr(HostChanges, "apply", lost)
     await source.tuning.compare_in_rounds({"Level": "7"}, SHORT)
     last = (await ended(live)).rounds[0].ended
     assert last is not None and last.outcome == "budget"
@@ -242,14 +242,14 @@ async def test_loss_that_is_not_in_the_state_yet_ends_no_rounds(live: Live, monk
 
 async def test_change_does_not_wait_for_rounds_that_are_planned(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     _, source = live
-    real, planning, planned = source.tuning._plan, asyncio.Event(), asyncio.Event()
+    real, planning, planned = source.tuning._changes.plan, asyncio.Event(), asyncio.Event()
 
     async def plan(*arguments: Any) -> Any:
         planning.set()
         await planned.wait()
         return await real(*arguments)
 
-    monkeypatch.setattr(source.tuning, "_plan", plan)
+    monkeypatch.setattr(source.tuning._changes, "plan", plan)
     running_rounds = asyncio.ensure_future(source.tuning.compare_in_rounds({"Level": "7"}, SHORT))
     await planning.wait()
     with pytest.raises(ChangeRefused, match="rounds are running"):
@@ -262,14 +262,14 @@ async def test_change_does_not_wait_for_rounds_that_are_planned(live: Live, monk
 @pytest.mark.parametrize("calls", [{1}, {2}, {1, 2}])
 async def test_window_of_lost_host_is_repeated(live: Live, monkeypatch: pytest.MonkeyPatch, calls: set[int]) -> None:
     _, source = live
-    real, numbers = LiveTuning._apply, count(1)
+    real, numbers = HostChanges.apply, count(1)
 
     async def lost(*arguments: Any) -> Any:
         if next(numbers) in calls:
             raise ChangeRolledBack("Level: connection lost") from HostError("no response within 2 s")
         return await real(*arguments)
 
-    monkeypatch.setattr(LiveTuning, "_apply", lost)
+    monkeypatch.setattr(HostChanges, "apply", lost)
     await source.tuning.compare_in_rounds({"Level": "7"}, SHORT)
     rounds = (await ended(live)).rounds[0]
     assert rounds.ended is not None and rounds.ended.outcome == "budget"
@@ -321,3 +321,15 @@ async def test_rounds_whose_load_cannot_start_are_not_recorded(live: Live) -> No
         await source.tuning.compare_in_rounds({"Level": "7"}, SHORT)
     assert not source.tuning.running_rounds and session.state.rounds == ()
     assert all(not change.trial for change in session.state.changes)
+
+
+async def test_rounds_end_if_others_change_the_old_value(live: Live, tmp_path: Path) -> None:
+    session, source = live
+    running_rounds = asyncio.ensure_future(source.tuning.compare_in_rounds({"Level": "7"}, SHORT._replace(seconds=1.0)))
+    await until(session, lambda state: bool(state.rounds and state.rounds[-1].windows))
+    (tmp_path / "conf").write_text(BEFORE.replace("5", "6"))
+    with pytest.raises(ChangeRefused, match="Level: modified elsewhere"):
+        await running_rounds
+    state = await ended(live)
+    assert state.rounds[-1].ended is not None and state.rounds[-1].ended.outcome == "failed"
+    assert (tmp_path / "conf").read_text() == BEFORE.replace("5", "6")

@@ -32,7 +32,7 @@ class ScriptedTuning:
     """Tuning that responds with events, like live tuning.
 
     A cleared `gate` blocks changes, a cleared `reading` blocks `refresh`; `refuse` is the error of the calls; `notes`
-    is the server's comment on the values, in previews and outcomes.
+    is the server's comment on the values, in previews and outcomes; `expected` are the old values given with a change.
     """
 
     source: ScriptedSource
@@ -45,6 +45,7 @@ class ScriptedTuning:
     calls: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     confirmed: asyncio.Event = field(default_factory=asyncio.Event)
     closed: bool = False
+    expected: dict[str, str | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -64,10 +65,18 @@ class ScriptedTuning:
         knobs = self.source.session.state.knobs
         lines = [f"-{name} {knobs[name].value}\n+{name} {value}\n" for name, value in values.items()]
         diff = f"--- conf\n+++ conf\n@@ -1 +1 @@\n{''.join(lines)}"
-        return (Preview("web1", diff, "graceful", (self.notes,) if self.notes else ()),)
+        settings = tuple(Setting(knob=name, old=knobs[name].value, new=value) for name, value in values.items())
+        return (Preview("web1", diff, "graceful", (self.notes,) if self.notes else (), settings),)
 
-    async def apply(self, values: Mapping[str, str], confirm_within: float | None = None) -> None:
+    async def apply(
+        self,
+        values: Mapping[str, str],
+        confirm_within: float | None = None,
+        *,
+        expected: Mapping[str, str | None],
+    ) -> None:
         self.calls.append(("apply", dict(values)))
+        self.expected = dict(expected)
         knobs = self.source.session.state.knobs
         settings = tuple(Setting(knob=name, old=knobs[name].value, new=new) for name, new in values.items())
         await self._change(settings, confirm_within=confirm_within)

@@ -162,6 +162,7 @@ async def test_values_are_previewed_then_applied_as_single_change() -> None:
         both = {"MinSpareServers": "30", "MaxSpareServers": "60"}
         assert [name for name, _ in tuning.calls] == ["preview", "preview", "preview", "apply"]
         assert tuning.calls[2:] == [("preview", both), ("apply", both)]
+        assert tuning.expected == {"MinSpareServers": "5", "MaxSpareServers": "10"}
         await press(pilot, "t")
         await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
         await until(pilot, lambda: input_values(pilot) == ["", "", ""])

@@ -8,6 +8,7 @@ import pytest
 
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError
 from cockpit.tuning.applied import ChangeFailed
+from cockpit.tuning.change_options import Approval
 from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.remote import ReconnectingRemote
 from cockpit.tuning.tuner import Tuner
@@ -65,6 +66,15 @@ async def test_host_undoes_change_after_lost_connection(
     expect_rolled_back(server)
     if step > ARM:
         assert "not confirmed in time" in (server.changes()[0] / "log").read_text()
+
+
+async def test_loss_at_the_confirmation_names_the_longest_wait(server: Server, shell: FaultyShell) -> None:
+    shell.lose_connection_at(CONFIRM + 1)  # after the message that extends the lease
+    approval = Approval(600, lambda: asyncio.sleep(0, True))
+    with pytest.raises(
+        ChangeFailed, match="within 620 s of the last message from here, unless the confirmation reached"
+    ):
+        await Tuner(timeouts=SHORT_PATIENCE).apply(shell, "web1", [(server.keep_alive(), "Off")], approval=approval)
 
 
 async def test_environment_of_the_login_is_removed_with_the_confirmation(server: Server, shell: FaultyShell) -> None:

@@ -12,13 +12,15 @@ import psutil
 import pytest
 from msgspec.structs import replace
 
+from cockpit.hosts.shell import Completed
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.events import StageName
 from cockpit.model.host.samples import HostConfig
 from cockpit.setup.doctor_host import diagnose_changes
-from cockpit.tuning import scripts
+from cockpit.tuning import guarding, scripts
 from cockpit.tuning.applied import ChangeFailed
-from cockpit.tuning.change_options import Approval, ChangeObserver
+from cockpit.tuning.change_options import Approval, ChangeObserver, Guard
+from cockpit.tuning.history import find_change, next_to_undo
 from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import privileged
@@ -84,6 +86,25 @@ async def test_host_undoes_change_confirmed_too_late(server: Server, shell: Faul
     assert server.bytes() == ORIGINAL and server.reloads == 2
 
 
+async def test_lease_that_cannot_be_renewed_has_its_reason(
+    server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guarding, "_SETTLED", 0)
+
+    def full(program: str, done: Completed) -> Completed:
+        no_space = Completed(4, b"", b"sh: write error: No space left on device\n")
+        return no_space if program.endswith(scripts.PROCESSES) else done
+
+    async def wait() -> bool:
+        shell.received = full
+        return await asyncio.Future()
+
+    guard = Guard(lambda: asyncio.Future())
+    with pytest.raises(ChangeRolledBack, match="KeepAlive: No space left on device; rolled back"):
+        await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")], approval=Approval(60, wait), guard=guard)
+    expect_rolled_back(server)
+
+
 async def test_concurrent_change_is_refused(server: Server, shell: FaultyShell) -> None:
     refused: list[str] = []
 
@@ -101,11 +122,11 @@ async def test_concurrent_change_is_refused(server: Server, shell: FaultyShell) 
     await Tuner().apply(shell, "web1", [(server.knob(), "30")])
 
 
-async def interrupted_change(server: Server, shell: FaultyShell) -> Path:
+async def interrupted_change(server: Server, shell: FaultyShell, step: int = 7, **knob: str) -> Path:
     """A change whose cockpit and guard are gone, like after a restart of the host."""
-    shell.lose_connection_at(7)
+    shell.lose_connection_at(step)
     with pytest.raises(ChangeFailed):
-        await Tuner(timeouts=Timeouts(reach=0.05)).apply(shell, "web1", [(server.keep_alive(), "Off")])
+        await Tuner(timeouts=Timeouts(reach=0.05)).apply(shell, "web1", [(server.keep_alive(**knob), "Off")])
     shell.cut_before.clear()
     (change,) = server.changes()
     guard = int((change / "pid").read_text().partition(":")[0])
@@ -133,6 +154,42 @@ async def test_unfinished_change_is_reported_and_can_be_undone(server: Server, s
     assert [past.state for past in await Tuner().history(shell, "web1")] == ["rolled back"]
     with pytest.raises(ChangeRefused, match=r"applied: No such file"):
         await Tuner().read_record(shell, "web1", past)
+
+
+@pytest.mark.parametrize("left", ["file", "reload", "value"])
+async def test_undo_that_leaves_something_is_reported_and_can_be_repeated(
+    server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    cause, place = server.root / "cause", server.state / "value"
+    place.write_text("On\n")
+    fails = f"if [ -e '{cause}' ]; then echo boom >&2; exit 1; fi"
+    value = {"file": "", "directive": "", "kind": "command", "get": f"cat '{place}'"}
+    value["set"] = f"{fails}; echo \"$1\" >'{place}'"
+    knob = value if left == "value" else {"reload": f"{fails}; {server.reload}"}
+    change = await interrupted_change(server, shell, 7 if left == "file" else 9, **knob)
+    # A second hard link keeps a file from being replaced.
+    cause.hardlink_to(server.other)
+    if left == "reload":
+        cause.unlink()
+        cause.touch()
+    (past,) = await Tuner().history(shell, "web1")
+    reason = {
+        "file": f"other.conf could not be rolled back: it has a second hard link.*original: {change}/0-other.conf",
+        "reload": "the reload fails with the original files too: boom",
+        "value": "KeepAlive: could not be restored: boom",
+    }[left]
+    with pytest.raises(ChangeFailed, match=rf"not rolled back completely: .*{reason}.*; remove the cause, then run on"):
+        await Tuner().force_undo(shell, "web1", past)
+    monkeypatch.setattr(scripts, "OPEN", scripts.OPEN.replace("=100", "=0").replace("=200", "=0"))
+    await Tuner().apply(shell, "web1", [(server.knob(reload=""), "30")])
+    _, past = await Tuner().history(shell, "web1")
+    assert (past.state, past.change) == ("not rolled back completely", str(change))
+    assert find_change([("web1", past)], past.name) and next_to_undo([past]) == past
+    assert "not rolled back completely" in (await diagnose_changes(shell, "web1"))[-1].text
+    cause.unlink()
+    await Tuner().force_undo(shell, "web1", past)
+    assert server.other.read_bytes() == ORIGINAL[1] and place.read_text() == "On\n"
+    assert (await Tuner().history(shell, "web1"))[-1].state == "rolled back"
 
 
 @pytest.mark.parametrize("state", ["gone", "never armed"])
@@ -241,7 +298,7 @@ async def test_change_of_other_machine_is_not_listed_or_undone(server: Server, s
 
 
 async def test_old_changes_are_pruned(server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rolled-back changes are pruned first, unfinished ones never; the newest applied ones stay without a gap."""
+    """Rolled-back changes are pruned first, unfinished and fresh ones never; the newest applied ones stay."""
     await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
     (sample,) = server.changes()
     old_changes = [sample.with_name(f"2020010{number + 1}T000000Z-abcdef") for number in range(7)]
@@ -252,12 +309,16 @@ async def test_old_changes_are_pruned(server: Server, shell: FaultyShell, monkey
         (old_changes[number] / "settled").symlink_to("undo-1:1:1")
         (old_changes[number] / "outcome").write_text("end\n")
     (old_changes[0] / "settled").unlink()
-    few = scripts.OPEN.replace("most_kept=100 most_applied=200", "most_kept=7 most_applied=4")
+    fresh, stale = (sample.with_name(f"2019010{number}T000000Z-abcdef") for number in (1, 2))
+    for unarmed in (fresh, stale):
+        unarmed.mkdir()
+    os.utime(stale, (0, 0))
+    few = scripts.OPEN.replace("most_kept=100 most_applied=200", "most_kept=8 most_applied=5")
     monkeypatch.setattr(scripts, "OPEN", few)
     await Tuner().apply(shell, "web1", [(server.knob(), "30")])
     # Both changes may have the same second, so the order of their names is random.
     remaining = {path for path in server.changes() if path.is_dir()}
-    assert remaining > {old_changes[0], old_changes[5], old_changes[6], sample} and len(remaining) == 5
+    assert remaining > {fresh, old_changes[0], old_changes[5], old_changes[6], sample} and len(remaining) == 6
     shutil.rmtree(old_changes[0])
 
 

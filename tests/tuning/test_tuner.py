@@ -194,6 +194,23 @@ async def test_unhealthy_server_is_not_changed(server: Server, shell: FaultyShel
     assert server.changes() == []
 
 
+@pytest.mark.parametrize("broken_at", [0, 1], ids=["before", "during"])
+async def test_undo_does_not_depend_on_the_target(server: Server, shell: FaultyShell, broken_at: int) -> None:
+    requests: list[int] = []
+
+    async def probe() -> str:
+        requests.append(server.reloads)
+        return "" if len(requests) <= broken_at else "http://web1/ answers 503"
+
+    applied = await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
+    tuner = Tuner(probe, Timeouts(effect=0.5))
+    undone = await tuner.undo(shell, applied)
+    assert server.bytes() == ORIGINAL and undone.notes == ("the target fails: http://web1/ answers 503",)
+    await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
+    await tuner.apply(shell, "web1", [(server.keep_alive(), "On")], restores=True)
+    assert server.bytes() == ORIGINAL
+
+
 async def test_delayed_effect_is_waited_for(server: Server, shell: FaultyShell) -> None:
     reloads: list[int] = []
 

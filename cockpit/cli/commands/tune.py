@@ -49,7 +49,7 @@ from cockpit.session.loop import Listener
 from cockpit.session.tuning import FinalSide, RoundsResult, check_rounds
 from cockpit.setup.profile_draft import hosts_named
 from cockpit.tuning import history
-from cockpit.tuning.applied import AppliedChange, HistoryEntry, HistoryState
+from cockpit.tuning.applied import AppliedChange, HistoryEntry
 
 
 def tune(options: Namespace) -> int:
@@ -159,7 +159,7 @@ async def _set(options: Namespace, profile: Profile) -> None:
 
 
 async def _undo(options: Namespace, profile: Profile) -> None:
-    """Undo the named change, else an interrupted change, else the newest applied change."""
+    """Undo the named change, else an unfinished change, else the newest applied change."""
     progress = ChangeProgress(profile.knobs, as_json=options.json)
     async with _live(profile, options, profile.knobs, every_host=True, record=True, listen=progress.feed) as live:
         histories, unread = await _histories(live)
@@ -170,11 +170,11 @@ async def _undo(options: Namespace, profile: Profile) -> None:
             raise ChangeRefused(f"the newest change may be on {', '.join(unread)}; {step}")
         else:
             host, past = _next_to_undo(histories)
-        if past.state == HistoryState.INTERRUPTED:
+        if past.state.is_unfinished:
             await live.tuning.interrupted.undo(host, past)
             rows = [progress.rolled_back(host)]
             if not options.json:
-                emit(f"{host}: {past.name} was interrupted and is rolled back")
+                emit(f"{host}: {past.name} is rolled back")
         else:
             history.check_newer(histories[host], past)
             await live.knobs_read(host)
@@ -196,7 +196,7 @@ def _next_to_undo(histories: Mapping[str, Sequence[HistoryEntry]]) -> tuple[str,
     if not candidates:
         hosts = ", ".join(histories)
         raise ChangeRefused(f"nothing to undo: this user has no applied change on {hosts}")
-    return max(candidates, key=lambda each: (each[1].state == HistoryState.INTERRUPTED, each[1].facts.when))
+    return max(candidates, key=lambda each: (each[1].state.is_unfinished, each[1].facts.when))
 
 
 async def _histories(live: LiveSession) -> tuple[dict[str, list[HistoryEntry]], list[str]]:

@@ -30,7 +30,8 @@ _BAR = 24
 
 class ConfirmedChange:
     """A change of `values` from its confirmation to its outcome; `within`: seconds after which it is rolled back
-    unless it is kept. `drafts` are the typed values of the tuning panel, which an applied change removes."""
+    unless it is kept. `shown` are the old values in its diff, `drafts` the typed values of the tuning panel, which an
+    applied change removes."""
 
     def __init__(
         self,
@@ -39,13 +40,14 @@ class ConfirmedChange:
         tuning: LiveTuning,
         values: Mapping[str, str],
         within: float | None,
+        shown: Mapping[str, str | None],
         drafts: dict[str, str],
     ) -> None:
         self.plan = plan_words(session.shown, values)
         self.waiting = bool(offer(session.state))
         self.is_over = False
         self._app, self._session, self._tuning = app, session, tuning
-        self._values, self._within, self._drafts = dict(values), within, drafts
+        self._values, self._within, self._shown, self._drafts = dict(values), within, shown, drafts
         self._run = session.state.running
         if self.waiting:
             tuning.await_baseline(baseline_wait(session.state) + MARGIN)
@@ -79,7 +81,7 @@ class ConfirmedChange:
     async def _apply(self) -> None:
         known = len(self._session.state.changes)
         try:
-            await self._tuning.apply(self._values, self._within)
+            await self._tuning.apply(self._values, self._within, expected=self._shown)
         except CockpitError as error:
             self._report(f"not done: {error}; {MainKey.TUNE}: the typed values", True)
             return

@@ -51,10 +51,12 @@ CONFIRM_WITHIN = 60.0
 
 
 class ChangeRequest(NamedTuple):
-    """A confirmed change; `within`: seconds after which it is rolled back unless it is kept, None: it stays."""
+    """A confirmed change; `within`: seconds after which it is rolled back unless it is kept, None: it stays. `shown`:
+    the old values in its diff."""
 
     values: Mapping[str, str]
     within: float | None
+    shown: Mapping[str, str | None]
 
 
 class TuningScreen(Dialog[ChangeRequest]):
@@ -239,7 +241,8 @@ class TuningScreen(Dialog[ChangeRequest]):
             self._start("preparing the diff …", self._preview(tuning, values))
         else:
             # Nothing covers the charts from here to the verdict.
-            self.dismiss(ChangeRequest(values, CONFIRM_WITHIN if self._guarded else None))
+            shown = {setting.knob: setting.old for each in self._previewed[1] for setting in each.settings}
+            self.dismiss(ChangeRequest(values, CONFIRM_WITHIN if self._guarded else None, shown))
 
     def action_close(self) -> None:
         """Close the panel; the typed values stay."""

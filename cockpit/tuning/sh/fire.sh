@@ -1,8 +1,10 @@
-# $1 change directory, $2 timeout (s); stdin: the reason. Has the host undo the change and prints the outcome; prints
-# `confirmed` if the change was confirmed before.
+# $1 change directory, $2 timeout (s); stdin: the reason. Has the host undo the change, again if an earlier undo left
+# something, and prints the outcome; prints `confirmed` if the change was confirmed before.
 change=$1
 [ -d "$change" ] || refuse 'its directory was removed there'
 here "$change"
+phase "$change"
+[ "$phase" != partial ] || undoer "$change" || rm -f -- "$change/outcome"
 [ -s "$change/why" ] || cat >"$change/why"
 uptime
 until=$((now + $2))

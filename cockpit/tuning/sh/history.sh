@@ -6,6 +6,7 @@ for change in "$changes"/*/; do
     case $phase in
         confirmed) state=applied ;;
         undone) state='rolled back' ;;
+        partial) state='not rolled back completely' ;;
         undoing) state='being rolled back' ;;
         guarded | arming) state='under way' ;;
         abandoned) state='incomplete' ;;

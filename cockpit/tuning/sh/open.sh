@@ -1,6 +1,7 @@
 # $most_kept, $most_applied. Creates a directory for a change and prints it. Before that it removes the oldest changes:
 # rolled back ones while there are more than $most_kept changes, then any that have ended while there are more than
-# $most_applied. A change that has not ended is never removed.
+# $most_applied. Never removed: a change that has not ended, was not rolled back completely, or may be armed soon
+# (unarmed for less than an hour).
 prune() {
     most=$1 over=$2
     set -- "$changes"/*-*/
@@ -9,7 +10,10 @@ prune() {
         [ "$surplus" -gt 0 ] || return 0
         old=${old%/}
         phase "$old"
-        case " $over " in *" $phase "*) rm -rf -- "$old"; surplus=$((surplus - 1)) ;; esac
+        case " $over " in *" $phase "*) ;; *) continue ;; esac
+        [ "$phase" != unarmed ] || [ "$(find "$old" -prune -mmin +60)" ] || continue
+        rm -rf -- "$old"
+        surplus=$((surplus - 1))
     done
 }
 chmod 700 -- "$base" && usable "$base/changes" && usable "$changes" || refuse "no place for a backup in $base"

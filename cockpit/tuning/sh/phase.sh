@@ -1,7 +1,9 @@
 # recorded FILE: whether the process with the identity in the file is running; sets $process to its PID.
-# phase CHANGE: sets $phase to confirmed, dropped, undone, undoing, guarded, arming, unarmed (nothing was touched), or
-# abandoned: it was armed, but neither a guard nor an undo is running. An undo that was killed is continued by the
-# process that creates a link `after-IDENTITY`, which only one process can do; $by is the last in this chain.
+# unrestored OUTCOME: whether an undo left a file, a value or the running server as changed.
+# phase CHANGE: sets $phase to confirmed, dropped, undone, partial (undone, but see unrestored), undoing, guarded,
+# arming, unarmed (nothing was touched), or abandoned: it was armed, but neither a guard nor an undo is running. An undo
+# that was killed, or left something, is continued by the process that creates a link `after-IDENTITY`, which only one
+# process can do; $by is the last in this chain.
 recorded() {
     recorded=
     { read -r recorded <"$1"; } 2>/dev/null
@@ -13,12 +15,20 @@ undoer() {
     while next=$(readlink "$1/after-${by#undo-}"); do by=$next; done
     alive "${by#undo-}"
 }
+unrestored() {
+    while read -r word _ report _; do
+        case $word-$report in file-left | value-foreign | value-stuck | reload-*) return 0 ;; esac
+    done <"$1"
+    return 1
+}
 phase() {
     if [ -L "$1/settled" ]; then
         phase=$(readlink "$1/settled")
         case $phase in
             undo-*)
-                if [ -e "$1/outcome" ]; then phase=undone
+                if [ -e "$1/outcome" ]; then
+                    phase=undone
+                    ! unrestored "$1/outcome" || phase=partial
                 elif undoer "$1"; then phase=undoing
                 else phase=abandoned
                 fi

@@ -13,6 +13,7 @@ claim() {
         confirmed | dropped) echo "it was $phase before"; exit 0 ;;
         undone) cat -- "$change/outcome"; exit 0 ;;
         undoing) echo 'it is being undone'; exit 0 ;;
+        partial) ! undoer "$change" || { echo 'it is being undone'; exit 0; } ;;
     esac
     identify "$$"
     ln -s "undo-$identity" "$change/after-${by#undo-}" 2>/dev/null || { echo 'it is being undone'; exit 0; }
