@@ -47,6 +47,8 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 # Fields whose value is that of the last tick.
 _LATEST = ("t", "run", "worker", "stage", "warmup", "connections", "in_flight", "oldest", "silence")
+# The lag of the generator stays exact: a limit decides which seconds count.
+_COARSENED = tuple(name for name in HISTOGRAMS if name != "lag")
 _GROUP_HISTOGRAMS = tuple(name for name in HISTOGRAMS if name in Group.__struct_fields__)
 
 
@@ -87,11 +89,12 @@ def _pieces(ticks: list[NumberedTick]) -> list[list[NumberedTick]]:
 
 
 def _merge_ticks(ticks: Sequence[Tick]) -> Tick:
-    """Merge ticks of one worker. Their latency is kept in buckets of 1.6%, other histograms in buckets of 6%."""
+    """Merge ticks of one worker. Their latency is kept in buckets of 1.6%, other histograms in buckets of 6%, the lag
+    exact."""
     tick = reduce(_add, ticks)
     latency = "response" if tick.response.filled else "service"
     groups = {name: _coarse(group, _GROUP_HISTOGRAMS) for name, group in tick.groups.items()}
-    return replace(_coarse(tick, HISTOGRAMS), groups=groups, **{latency: getattr(tick, latency).coarse()})
+    return replace(_coarse(tick, _COARSENED), groups=groups, **{latency: getattr(tick, latency).coarse()})
 
 
 def _coarse(counts: _C, histograms: Sequence[str]) -> _C:
@@ -112,7 +115,7 @@ def _totals(ticks: Sequence[Tick]) -> Totals:
 
 def expanded(kept: SegmentTicks, totals: Totals) -> list[NumberedTick]:
     """Return the ticks of one segment (inverse of `compacted`). Raises ValueError if ticks and totals do not match."""
-    ticks = _exact(totals, kept.ticks, HISTOGRAMS)
+    ticks = _exact(totals, kept.ticks, _COARSENED)
     by_name = {
         name: _exact(group, [tick.groups.get(name, Group()) for tick in ticks], _GROUP_HISTOGRAMS)
         for name, group in totals.groups.items()

@@ -75,8 +75,8 @@ async def fetch(shell: Shell, file: str, within: CapturedRange, into: IO[bytes])
 
 
 class CapturedLog:
-    """The requests of a time range, as `fetch` wrote it. Once they are read, `invalid` is the number of lines in
-    another format, and `first` the time of the first request; None: there is none."""
+    """The requests of a time range, as `fetch` wrote it. Once they are read, `invalid` is the number of lines
+    without a request, in and around the range, and `first` the time of the first request; None: there is none."""
 
     def __init__(self, log: IO[bytes], within: CapturedRange) -> None:
         self.invalid = 0
@@ -99,7 +99,7 @@ class CapturedLog:
     def notes(self) -> Iterator[str]:
         """The requests that are missing, one line each."""
         if self.invalid:
-            yield f"lines in another format, which are left out: {self.invalid}"
+            yield f"lines without a request, which are left out: {self.invalid}"
         if self.first is not None and self.first > self._within.since:
             begin = datetime.fromtimestamp(self.first).astimezone().isoformat(sep=" ", timespec="seconds")
             yield f"starts at {begin}; earlier requests, if any, are in a rotated file"

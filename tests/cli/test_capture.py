@@ -114,5 +114,5 @@ def test_logs_of_several_formats_are_captured_together(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     paths = [line.split()[6] for line in output.with_suffix(".log").read_text().splitlines()]
     assert paths == ["/common", "/caddy"]
-    assert f"cockpit: a: {tmp_path}/a: lines in another format, which are left out: 1\n" in done.stderr
+    assert f"cockpit: a: {tmp_path}/a: lines without a request, which are left out: 1\n" in done.stderr
     assert f"cockpit: b: {tmp_path}/b: starts at " in done.stderr

@@ -118,6 +118,22 @@ def test_hosts_on_same_machine_are_subtracted_from_each_other() -> None:
     assert others(events)[-1] == pytest.approx(12.5, abs=0.3)
 
 
+def test_servers_that_started_a_process_in_the_same_tick_are_both_known() -> None:
+    def workers(t: float, used: int, host: str, *begun: int) -> ev.HostSample:
+        rows = [ProcessCounters(at, 1, at, "S", "apache2", 0, 0, 1, 0, 0, 0, "apache2") for at in begun]
+        return sample(t, used, host, processes=tuple(rows))
+
+    rounds = [
+        event
+        for t in range(1, 6)
+        for event in (
+            workers(t, 10 * t, "web1", 10, 11, 12),
+            workers(t + 0.4, round(4 * (t + 0.4)), "app1", 12, 20, 21),
+        )
+    ]
+    assert others([*start("web1", "app1"), *rounds])[-1] == pytest.approx(10.5, abs=0.3)
+
+
 def test_burst_on_other_host_is_extrapolated_and_corrected() -> None:
     """web1 is sampled before app1, so that app1's burst in the second second is attributed late."""
     worked = {1.4: 0, 2.4: 150, 3.4: 150, 4.4: 150}

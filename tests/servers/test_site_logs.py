@@ -18,7 +18,7 @@ def test_logs_of_sites(case: dict[str, Any]) -> None:
 
 
 def test_variable_of_the_running_server() -> None:
-    sites = SITES["apache"](["CustomLog ${APACHE_LOG_DIR}/a.log %r"], "/", {"APACHE_LOG_DIR": "/srv"})
+    sites = SITES["apache"](["CustomLog ${APACHE_LOG_DIR}/a.log combined"], "/", {"APACHE_LOG_DIR": "/srv"})
     assert logs_for(sites, "", None)[0].file == "/srv/a.log"
 
 

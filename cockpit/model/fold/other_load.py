@@ -68,15 +68,15 @@ def claims_at(state: State, host: HostState, event: HostSample) -> dict[str, flo
     boot = host.facts.boot if host.facts else ""
     if not boot:
         return claims
-    seen = _origins(event)
+    seen = [_origins(event)]
     for name, other in state.hosts.items():
         if name == host.config.name or other.facts is None or other.facts.boot != boot or other.sample is None:
             continue
         processes = _origins(other.sample)
         # Processes that two hosts see would be subtracted twice.
-        if not processes & seen:
+        if not any(_are_same(processes, others) for others in seen):
             claims[name] = other.claim.at(event.t)
-            seen |= processes
+            seen.append(processes)
     if state.generator is not None and state.started is not None and state.started.boot == boot:
         claims[GENERATOR] = state.generator.own_at(event.t)
     return claims
@@ -85,6 +85,11 @@ def claims_at(state: State, host: HostState, event: HostSample) -> dict[str, flo
 def _origins(event: HostSample) -> set[tuple[str, int]]:
     """Return names and starts of the processes, which a container and its machine see alike, unlike their PIDs."""
     return {(process.comm, process.start) for process in event.reading.processes}
+
+
+def _are_same(first: set[tuple[str, int]], then: set[tuple[str, int]]) -> bool:
+    """Return whether most of the processes are in both sets; some of two servers start in the same tick."""
+    return 2 * len(first & then) > min(len(first), len(then))
 
 
 class CpuSplit(NamedTuple):

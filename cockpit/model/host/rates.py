@@ -30,9 +30,11 @@ KIB = 1024
 LOOPBACK = "lo"
 # Bridges, bonds, VLANs, tunnels and interfaces of containers and guests, by their usual names.
 _VIRTUAL = re.compile(
-    r"(?:br|bond|cni|docker|dummy|ifb|lxcbr|lxdbr|podman|team|tun|virbr|vlan|vmbr|wg)\d.*|"
-    r"(?:br-|cali|flannel|tap|veth|vxlan).*|.*[.@]\d+"
+    r"(?:br|bond|cni|docker|dummy|fwbr|fwln|fwpr|gre|ifb|incusbr|lxcbr|lxdbr|podman|ppp|tailscale|team|tun|tunl|virbr|"
+    r"vlan|vmbr|vnet)\d.*|(?:br-|cali|cilium|docker_|flannel|kube-|lxc|tap|veth|vxlan|wg).*|.*[.@]\d+"
 )
+# Sums of all interfaces: each has its own.
+_FAULTS = ("errors", "drops")
 # Plausible maxima of a disk or an interface: requests or packets/s, bytes/s.
 MOST_REQUESTS, MOST_BYTES = 1e9, 1e12
 SECTOR = 512
@@ -311,14 +313,18 @@ def net_rates(old: NetCounters, new: NetCounters, seconds: float) -> NetRates | 
 
 
 def total_net(nets: Sequence[NetRates]) -> NetRates | None:
-    """Return the sum of all interfaces except the loopback, and virtual ones whose traffic passes another interface;
-    None if there is none."""
-    others = [net for net in nets if net.name != LOOPBACK]
-    counted = [net for net in others if not _VIRTUAL.fullmatch(net.name)] or others
-    if not counted:
+    """Return the sum of all interfaces except the loopback; None if there is none. The traffic of virtual ones, which
+    most often passes another interface, counts only if there are no others."""
+    every = [net for net in nets if net.name != LOOPBACK]
+    others = [net for net in every if not _is_virtual(net.name)] or every
+    if not every:
         return None
     names = NetRates.__struct_fields__[1:]
-    return NetRates("", *(sum(getattr(net, name) for net in counted) for name in names))
+    return NetRates("", *(sum(getattr(net, name) for net in (every if name in _FAULTS else others)) for name in names))
+
+
+def _is_virtual(name: str) -> bool:
+    return name == LOOPBACK or _VIRTUAL.fullmatch(name) is not None
 
 
 def _per_second(
@@ -344,11 +350,10 @@ def _disk_steps(
 def _net_steps(
     old: Sequence[NetCounters], new: Sequence[NetCounters], seconds: float
 ) -> tuple[tuple[NetRates, ...], bool]:
-    """Return the same for interfaces. The loopback may be missing, because it is in no sum; an interface that was added
-    has no rate yet."""
+    """Return the same for interfaces. Virtual ones may be missing; an interface that was added has no rate yet."""
     before = _by_name(old)
     steps = [(net.name, net_rates(before[net.name], net, seconds)) for net in new if net.name in before]
-    whole = all(rates is not None for name, rates in steps if name != LOOPBACK)
+    whole = all(rates is not None for name, rates in steps if not _is_virtual(name))
     return tuple(rates for _, rates in steps if rates is not None), whole
 
 

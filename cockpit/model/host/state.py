@@ -153,7 +153,7 @@ class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
 class HostPoint(msgspec.Struct, frozen=True, kw_only=True):
     """The metrics of a host at one sample, for charts and replays. None: unknown.
 
-    `net`: sum of all interfaces except the loopback. `running` and `blocked`: tasks of the whole host. Memory of the
+    `net`: sum over interfaces, see `total_net`. `running` and `blocked`: tasks of the whole host. Memory of the
     watched processes: `rss` counts a shared page once per process; `unshared` (rss − shr) excludes pages of files and
     shared memory; `pss` divides a shared page among its processes (None: no permission to read it). `threads`: those of
     the watched processes; `files`: open files of the whole host. `unseen`: maximum

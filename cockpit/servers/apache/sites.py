@@ -26,8 +26,8 @@ _DEBIAN = "/var/log/apache2"
 _VARIABLE = re.compile(r"\$\{(\w{1,100})\}")
 # A duration in a format, unless it is in whole seconds.
 _DURATION = re.compile(r"%[^A-Za-z%]*(?:D|\{(?:ms|us)\}T)")
-# Parts of a format that name the request: other logs, such as cPanel's bytes_log, have no requests.
-_REQUEST = re.compile(r"%[<>!0-9,]*[rU]")
+# A format with request and status. Others are left out, such as cPanel's bytes_log and the ssl_request_log of RHEL.
+_REQUEST = re.compile(r"(?=.*%[<>!0-9,]*[rU])(?=.*%[<>!0-9,]*s)", re.DOTALL)
 # Sections of the module that writes these logs: their condition is true.
 _LOGGING = ("IfModule log_config_module", "IfModule mod_log_config.c")
 # Enclosing sections, name in lower case, arguments and line.
@@ -47,10 +47,15 @@ def sites(texts: Iterable[str], directory: str, variables: Mapping[str, str]) ->
             sites[block] = site._replace(names=(*site.names, *map(host_of, arguments)))
         elif name in ("customlog", "transferlog"):
             log = logs.of(arguments if name == "customlog" else arguments[:1])
-            if log.file and _REQUEST.search(log.format):
-                sites[block] = site._replace(logs=(*site.logs, log))
+            sites[block] = site._replace(logs=(*site.logs, log))
     main = sites.pop(None, Site())._replace(ports=())
-    return [*(site if site.logs else site._replace(logs=main.logs) for site in sites.values()), main]
+    every = [*(site if site.logs else site._replace(logs=main.logs) for site in sites.values()), main]
+    return [site._replace(logs=tuple(filter(_has_requests, site.logs))) for site in every]
+
+
+def _has_requests(log: SiteLog) -> bool:
+    # A name is that of a format which was not read.
+    return bool(log.file) and ("%" not in log.format or _REQUEST.match(log.format) is not None)
 
 
 def timed(texts: Mapping[str, str], directory: str, variables: Mapping[str, str], log: SiteLog) -> TimedLog | None:

@@ -46,7 +46,8 @@ _KEYWORD = re.compile(
     rb"default_backend|description|dispatch|email-alert|enabled|errorfile|errorloc\d*|external-check|filter|fullconn|"
     rb"group|hash-type|http-[a-z-]+|id|ignore-persist|load-server-state-from-file|log|log-[a-z-]+|max[a-z-]+|mode|"
     rb"monitor-uri|nbproc|nbthread|node|option|persist|pidfile|quiet|rate-limit|redirect|retries|retry-on|server|"
-    rb"server-[a-z-]+|setenv|source|ssl-[a-z-]+|stats|stick|stick-table|tcp-[a-z-]+|timeout|tune\.[\w.-]+|uid|gid|"
+    rb"server-[a-z-]+|(?:pre|re|un)?setenv|source|spread-checks|ca-base|crt-base|busy-polling|errorfiles|hard-stop-after|"
+    rb"hold|lua-[a-z-]+|monitor|nameserver|peer|table|use-fcgi-app|ssl-[a-z-]+|stats|stick|stick-table|tcp-[a-z-]+|timeout|tune\.[\w.-]+|uid|gid|"
     rb"ulimit-n|unique-id-[a-z]+|use-server|use_backend|user)\Z"
 )
 # Keywords of `global` whose first line counts: later ones are "already specified" (2.6, 3.0).

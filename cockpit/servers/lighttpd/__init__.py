@@ -22,7 +22,7 @@ _DEFLATE = "deflate.min-compress-size deflate.max-compress-size deflate.work-blo
 _DEFLATE_FILE = "/etc/lighttpd/conf-enabled/*-deflate.conf"
 _TEXTS = (_CONFIG, "/etc/lighttpd/conf-enabled/*.conf")
 _STATUS_URL = re.compile(r'(?m)^[ \t]*status\.status-url[ \t]*=[ \t]*"(/[\w/.-]*)"')
-_WORKERS = re.compile(r"(?m)^[ \t]*server\.max-worker[ \t]*=[ \t]*[1-9]")
+_WORKERS = re.compile(r"(?m)^[ \t]*server\.max-worker[ \t]*=[ \t]*(?:[2-9]|[1-9]\d)")
 _UPSTREAM = re.compile(r'"host"\s*=>\s*"([^"]+)"\s*,\s*"port"\s*=>\s*"?(\d+)|"socket"\s*=>\s*"(/[^"]+)"')
 _ERROR_LOG = re.compile(r'(?m)^[ \t]*server\.errorlog[ \t]*=[ \t]*"([^"|]+)"')
 

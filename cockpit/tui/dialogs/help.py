@@ -70,7 +70,7 @@ READING = {
     "us sy io st id": "CPU of all cores as sar -u: user (with nice), system, waiting for disks, stolen, idle.",
     "io": "As sar -b: transfers/s, read and write transfers/s; 512-byte blocks read and written per second.",
     "mem": "As free -m. avail: memory that programs can still allocate without swapping.",
-    "net": "As sar -n DEV, sum of all interfaces except the loopback. err/s and drop/s are shown if not 0.",
+    "net": "As sar -n DEV, sum without the loopback and virtual interfaces. err/s and drop/s are shown if not 0.",
     "load": "Tasks that run or wait for a disk, averaged over 1, 5 and 15 minutes.",
     "run, blocked": "Running tasks, and tasks that wait for a disk, at the time of the sample.",
     "procs": "Processes whose name matches `processes` of the host. + and - are spawned/s and exited/s, Z is defunct.",
