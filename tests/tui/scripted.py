@@ -73,7 +73,7 @@ class ScriptedTuning:
         values: Mapping[str, str],
         confirm_within: float | None = None,
         *,
-        expected: Mapping[str, str | None],
+        expected: Mapping[str, str | None] = MappingProxyType({}),
     ) -> None:
         self.calls.append(("apply", dict(values)))
         self.expected = dict(expected)

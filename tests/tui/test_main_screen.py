@@ -208,19 +208,21 @@ async def test_shutdown_notice_names_pending_work() -> None:
 
     source.close = slow_close  # type: ignore[method-assign]
     async with app.run_test() as pilot:
-        await wait_for_events(pilot, source, len(RUNNING))
-        tuning = source.controls.tuning
-        tuning.gate.clear()
-        pending = asyncio.ensure_future(tuning.apply({"MinSpareServers": "30"}))
-        await until(pilot, lambda: isinstance(source.recorder.events[-1], ev.ChangeBegun))
-        await press(pilot, "q", "q")
-        letter = source.session.state.changes[-1].letter
-        footer = main(pilot.app).query_one(Footer)
-        await until(pilot, lambda: "ending: waiting for the end of the load and change " in text_of(footer))
-        assert f"change {letter} (" in text_of(footer)
-        tuning.gate.set()
-        await pending
-        release.set()
+        try:
+            await wait_for_events(pilot, source, len(RUNNING))
+            tuning = source.controls.tuning
+            tuning.gate.clear()
+            pending = asyncio.ensure_future(tuning.apply({"MinSpareServers": "30"}))
+            await until(pilot, lambda: isinstance(source.recorder.events[-1], ev.ChangeBegun))
+            await press(pilot, "q", "q")
+            letter = source.session.state.changes[-1].letter
+            footer = main(pilot.app).query_one(Footer)
+            await until(pilot, lambda: "ending: waiting for the end of the load and change " in text_of(footer))
+            assert f"change {letter} (" in text_of(footer)
+            tuning.gate.set()
+            await pending
+        finally:
+            release.set()
 
 
 @pytest.mark.parametrize("key", ["", "ctrl+p"], ids=["charts", "commands"])
