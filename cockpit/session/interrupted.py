@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 
 from cockpit.analysis.words.timeline import settings_words
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.knobs import SECRET, Knob
 from cockpit.tuning.applied import HistoryEntry, HistoryState
-from cockpit.tuning.history import state_words, unfinished
+from cockpit.tuning.history import state_words, unfinished, urgency
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 
@@ -37,7 +37,8 @@ class InterruptedChanges:
         history = await self._tuner.history(self._remotes[host], host)
         changes = [(host, past) for past in unfinished(history)]
         known = {past.change for _, past in self.changes}
-        self.changes = [each for each in self.changes if each[0] != host] + changes
+        others = [each for each in self.changes if each[0] != host]
+        self.changes = sorted(others + changes, key=lambda each: urgency(each[1]), reverse=True)
         for _, past in changes:
             if past.change not in known:
                 self._note(interruption_words(host, past))
@@ -46,7 +47,7 @@ class InterruptedChanges:
         """Let the host roll back a change that is unfinished or in progress. Raises HostError, ChangeRefused,
         ChangeFailed."""
         async with self._turn():
-            await self._tuner.force_undo(self._remotes[host], host, past)
+            await self._roll_back(host, past)
         await self._remove(host, past, "rolled back")
 
     async def leave(self, host: str, past: HistoryEntry) -> None:
@@ -66,7 +67,7 @@ class InterruptedChanges:
                     f"{host}: {past.name}: {setting.knob} cannot be set again from here; undo the change"
                 )
         async with self._turn():
-            await self._tuner.force_undo(self._remotes[host], host, past)
+            await self._roll_back(host, past)
             values = [(self._knobs[setting.knob], setting.new) for setting in past.facts.settings]
             try:
                 await self._tuner.apply(self._remotes[host], host, values)
@@ -75,6 +76,15 @@ class InterruptedChanges:
                 await self._remove(host, past, "rolled back")
                 raise
         await self._remove(host, past, "finished")
+
+    async def _roll_back(self, host: str, past: HistoryEntry) -> None:
+        try:
+            await self._tuner.force_undo(self._remotes[host], host, past)
+        except ChangeRefused:
+            # It may have ended elsewhere, or by a newer change.
+            with suppress(CockpitError):
+                await self.find(host)
+            raise
 
     async def _remove(self, host: str, past: HistoryEntry, outcome: str) -> None:
         self._note(f"{host}: change {past.name} is {outcome}")

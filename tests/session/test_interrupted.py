@@ -4,10 +4,11 @@ import os
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.cli.tune_output import resolve_interrupted
 from cockpit.model.clock import Clock
-from cockpit.model.errors import ChangeRolledBack, UsageError
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack, UsageError
 from cockpit.model.events import Note
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import LoadPlan
@@ -16,7 +17,7 @@ from cockpit.session.live import LiveSource
 from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import Session
 from cockpit.session.recovery import recover, restore
-from cockpit.tuning.applied import ChangeFailed
+from cockpit.tuning.applied import ChangeFailed, HistoryState
 from cockpit.tuning.change_options import ChangeOptions
 from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.tuner import Tuner
@@ -158,6 +159,28 @@ async def test_partial_rollback_is_left_on_screen(server: Server, shell: FaultyS
         await until(lambda: source.tuning.interrupted.changes)
         (action,) = [action for action in source.controls.actions if action.name == "unfinished"]
         assert "the reload with the original files failed: undo, finish or leave" in action.prompt
+        ((_, past),) = source.tuning.interrupted.changes
+        interrupted = replace(past, state=HistoryState.INTERRUPTED)
+        source.tuning.interrupted.changes = [("web2", interrupted)]
+        await source.tuning.interrupted.find("web1")
+        assert source.tuning.interrupted.changes == [("web2", interrupted), ("web1", past)]
+        source.tuning.interrupted.changes = [("web1", past)]
         await action.run("leave")
         await source.tuning.interrupted.find("web1")
         assert source.tuning.interrupted.changes == []
+
+
+async def test_partial_rollback_that_a_newer_change_ended_is_not_offered(
+    server: Server, shell: FaultyShell, url: str
+) -> None:
+    past = await partial_rollback(server, shell)
+    async with LiveSession(profile_of(server, url)) as live:
+        await live.hosts_up(["web1"])
+        await live.tuning.interrupted.find("web1")
+        await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
+        for end in (live.tuning.interrupted.undo, live.tuning.interrupted.finish):
+            live.tuning.interrupted.changes = [("web1", past)]
+            with pytest.raises(ChangeRefused, match="changed KeepAlive since"):
+                await end("web1", past)
+            assert live.tuning.interrupted.changes == []
+    assert server.bytes() == FINISHED

@@ -178,7 +178,10 @@ async def test_undo_that_leaves_something_is_reported_and_can_be_repeated(
         "reload": "the reload fails with the original files too: boom",
         "value": "KeepAlive: could not be restored: boom",
     }[left]
-    with pytest.raises(ChangeFailed, match=rf"not rolled back completely: .*{reason}.*; remove the cause, then run on"):
+    with pytest.raises(
+        ChangeFailed,
+        match=rf"not rolled back completely: .*{reason}.*; remove the cause, then repeat it: cockpit tune PROFILE undo",
+    ):
         await Tuner().force_undo(shell, "web1", past)
     monkeypatch.setattr(scripts, "OPEN", scripts.OPEN.replace("=100", "=0").replace("=200", "=0"))
     await Tuner().apply(shell, "web1", [(server.knob(reload=""), "30")])
