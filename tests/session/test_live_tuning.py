@@ -281,7 +281,8 @@ async def test_hanging_host_delays_no_values_of_other_hosts(monkeypatch: pytest.
 
     monkeypatch.setattr(KnobReader, "read_changed", read_changed)
     watching = asyncio.ensure_future(tuning.watch_values())
-    await read.wait()
+    async with asyncio.timeout(20):
+        await read.wait()
     watching.cancel()
 
 
