@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple
 
@@ -98,6 +99,8 @@ class Autopilot:
         self._live = live
         self._source = live.source
         self._original = dict(original)
+        # Epoch time (s) of the start.
+        self._since = 0.0
         # Limits of a capacity search, and else constraints of a constant load.
         self._until = ", ".join(plan.constraints) if plan.searches_capacity else ""
         self._constraints = () if self._until else tuple(parse_threshold(text) for text in plan.constraints)
@@ -155,6 +158,7 @@ class Autopilot:
         the result. Raises UsageError if the budget is too small, CockpitError if the load or a host fails for good.
         """
         self.check_budget()
+        self._since = time.time()
         await self._live.hosts_read()
         now = self._source.now()
         self._began = now - self._spent
@@ -304,8 +308,7 @@ class Autopilot:
             if lost:
                 # The lost host rolls back by itself.
                 searched = {knob.knob for knob in self.plan.knobs}
-                hosts = {knob.host for knob in self._source.profile.knobs if knob.name in searched}
-                await recover(self._live, hosts, _RECONNECT_WITHIN)
+                await recover(self._live, searched, self._since, _RECONNECT_WITHIN)
         detail = detail or ("skipped" if self._skipping else "")
         measured = self._source.load.runs if self._source.load.runs > run else 0
         result = run_result(self._live.state, measured) if measured else None

@@ -17,7 +17,7 @@ from cockpit.model.events import AnyEvent, ChangeBegun, ChangeStage, StageName
 from cockpit.model.knobs import Knob, Setting, not_yet_active
 from cockpit.model.text import sanitize
 from cockpit.report.encoding import struct_from
-from cockpit.session.interrupted import interruption_words
+from cockpit.session.interrupted import answers_to, interruption_words
 from cockpit.session.live_tuning import LiveTuning
 from cockpit.session.tuning import Preview
 from cockpit.tuning.applied import AppliedChange, HistoryEntry, HistoryState, name_of
@@ -201,7 +201,7 @@ async def resolve_interrupted(tuning: LiveTuning, hosts: Iterable[str]) -> None:
         if not sys.stdin.isatty():
             print(f"{text}; `cockpit tune PROFILE undo {past.name}` rolls it back", file=sys.stderr)
             continue
-        print(f"{text}.\nundo, finish, or Enter to leave it: ", end="", file=sys.stderr, flush=True)
+        print(f"{text}.\n{answers_to(past)}, or Enter to decide later: ", end="", file=sys.stderr, flush=True)
         answer = await typed_line()
         if answer in ("u", "undo"):
             await tuning.interrupted.undo(host, past)
@@ -209,3 +209,6 @@ async def resolve_interrupted(tuning: LiveTuning, hosts: Iterable[str]) -> None:
         elif answer in ("f", "finish"):
             await tuning.interrupted.finish(host, past)
             print(f"{host}: {past.name} is finished", file=sys.stderr)
+        elif answer in ("l", "leave"):
+            await tuning.interrupted.leave(host, past)
+            print(f"{host}: {past.name} is left as it is", file=sys.stderr)

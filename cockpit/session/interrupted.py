@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 
 from cockpit.analysis.words.timeline import settings_words
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.knobs import SECRET, Knob
-from cockpit.tuning.applied import HistoryEntry
+from cockpit.tuning.applied import HistoryEntry, HistoryState
+from cockpit.tuning.history import state_words, unfinished, urgency
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
 
 
 @dataclass
 class InterruptedChanges:
-    """Finds, undoes and finishes unfinished changes. `changes`: those that are known, with their hosts.
+    """Finds, undoes, finishes and leaves unfinished changes. `changes`: those that are known, with their hosts.
 
     `turn` returns the lock for one change at a time. `note` adds a note to the timeline. `reread` reads the knobs of a
     host again. `guarded`: nothing may be changed without a limit, so that changes can only be undone.
@@ -34,9 +35,10 @@ class InterruptedChanges:
     async def find(self, host: str) -> None:
         """Find the unfinished changes of the host; new ones get a note. Raises HostError, ChangeRefused."""
         history = await self._tuner.history(self._remotes[host], host)
-        changes = [(host, past) for past in history if past.state.is_unfinished]
+        changes = [(host, past) for past in unfinished(history)]
         known = {past.change for _, past in self.changes}
-        self.changes = [each for each in self.changes if each[0] != host] + changes
+        others = [each for each in self.changes if each[0] != host]
+        self.changes = sorted(others + changes, key=lambda each: urgency(each[1]), reverse=True)
         for _, past in changes:
             if past.change not in known:
                 self._note(interruption_words(host, past))
@@ -45,8 +47,13 @@ class InterruptedChanges:
         """Let the host roll back a change that is unfinished or in progress. Raises HostError, ChangeRefused,
         ChangeFailed."""
         async with self._turn():
-            await self._tuner.force_undo(self._remotes[host], host, past)
+            await self._roll_back(host, past)
         await self._remove(host, past, "rolled back")
+
+    async def leave(self, host: str, past: HistoryEntry) -> None:
+        """Accept what the rollback of a change left. Raises ChangeRefused for an interrupted change."""
+        await self._tuner.accept(self._remotes[host], host, past)
+        await self._remove(host, past, "left as it is")
 
     async def finish(self, host: str, past: HistoryEntry) -> None:
         """Roll back a change and apply it again. Raises ChangeRefused before that if its values are unknown;
@@ -60,7 +67,7 @@ class InterruptedChanges:
                     f"{host}: {past.name}: {setting.knob} cannot be set again from here; undo the change"
                 )
         async with self._turn():
-            await self._tuner.force_undo(self._remotes[host], host, past)
+            await self._roll_back(host, past)
             values = [(self._knobs[setting.knob], setting.new) for setting in past.facts.settings]
             try:
                 await self._tuner.apply(self._remotes[host], host, values)
@@ -70,12 +77,26 @@ class InterruptedChanges:
                 raise
         await self._remove(host, past, "finished")
 
+    async def _roll_back(self, host: str, past: HistoryEntry) -> None:
+        try:
+            await self._tuner.force_undo(self._remotes[host], host, past)
+        except ChangeRefused:
+            # It may have ended elsewhere, or by a newer change.
+            with suppress(CockpitError):
+                await self.find(host)
+            raise
+
     async def _remove(self, host: str, past: HistoryEntry, outcome: str) -> None:
         self._note(f"{host}: change {past.name} is {outcome}")
         self.changes = [each for each in self.changes if each != (host, past)]
         await self._reread(host)
 
 
+def answers_to(past: HistoryEntry) -> str:
+    """Return the possible answers to the question how an unfinished change ends."""
+    return "undo, finish or leave" if past.state == HistoryState.PARTIAL else "undo or finish"
+
+
 def interruption_words(host: str, past: HistoryEntry) -> str:
     settings = settings_words(past.facts.settings)
-    return f"{host}: change {past.name} of {past.facts.who} ({settings}) is {past.state}: its new values may be active"
+    return f"{host}: change {past.name} of {past.facts.who} ({settings}) is {state_words(past)}"

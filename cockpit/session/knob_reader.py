@@ -30,7 +30,7 @@ class KnobReader:
     _tuner: Tuner
     _events: LiveEvents
     _values: dict[str, str | None] = field(init=False, default_factory=dict)
-    # Why the last value of a knob is not active; "": it is.
+    # Why the last value of a knob is not active, or was not read; "": it is active.
     _whys: dict[str, str] = field(init=False, default_factory=dict)
     _changes: int = field(init=False, default=0)
     # Time of the last reading of each knob.
@@ -42,6 +42,7 @@ class KnobReader:
         """Read a knob on its host. `known`: files that were read for other knobs. Raises HostError, ChangeRefused."""
         known = {} if known is None else known
         changes = self._changes
+        self._whys.pop(knob.name, None)
         value = await self._tuner.read(self._remotes[knob.host], knob, known)
         if changes != self._changes:
             # The value, and known files, may be older than the change.
@@ -92,6 +93,7 @@ class KnobReader:
             except Exception as error:
                 detail = str(error) if isinstance(error, CockpitError) else internal_error(error)
                 self._report_problem(knob, detail)
+                self._whys.setdefault(knob.name, detail)
         return bool(knobs)
 
     def settings(self, values: NewValues) -> tuple[Setting, ...]:

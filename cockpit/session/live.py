@@ -13,7 +13,7 @@ from typing import Any
 
 from cockpit import __version__
 from cockpit.analysis.capacity.levels import suggested_limits
-from cockpit.analysis.capacity.search import LONGEST
+from cockpit.analysis.words.rounds import time_words
 from cockpit.hosts.feed import HostFeed
 from cockpit.hosts.ssh.prompts import Keyring, PromptQueue, Question
 from cockpit.hosts.stacks.profiler import Profiler
@@ -29,7 +29,7 @@ from cockpit.profiles.profile import Profile
 from cockpit.recording.secrets import Secrets
 from cockpit.session.capacity import CapacitySearch
 from cockpit.session.controls import Action, Controls, LoadPhase, LoadStatus, Mode, immediate
-from cockpit.session.interrupted import interruption_words
+from cockpit.session.interrupted import answers_to, interruption_words
 from cockpit.session.live_events import LiveEvents
 from cockpit.session.live_load import LiveLoad
 from cockpit.session.live_tuning import LiveTuning
@@ -189,11 +189,6 @@ class LiveControls(Controls):
         )
         self._mark = Action("mark", "note", immediate(source.mark), prompt="Note for the timeline")
         self._answer_hosts = Action("answer", "answer hosts", immediate(self._answer))
-        limits = suggested_limits(source.profile.thresholds)
-        question = (
-            f"Capacity: the highest arrival rate within these limits, in at most {LONGEST / 60:.0f} minutes or -z"
-        )
-        self._search = Action("capacity", "capacity", source.capacity.run, question, footer=False, prefill=limits)
         self._profile = Action("profile", "profile", immediate(source.toggle_profilers), footer=False)
         self._stop_search = Action("capacity", "stop search", immediate(lambda _: source.capacity.stop()))
         confirm = immediate(lambda _: self._tuning.confirm())
@@ -204,7 +199,7 @@ class LiveControls(Controls):
         """The actions that are possible now; some only while a host or a change waits for the user."""
         questions = self._source.questions
         answer = (self._answer_hosts,) if questions and questions.awaited else ()
-        search = self._stop_search if self._source.capacity.running else self._search
+        search = self._stop_search if self._source.capacity.running else self._search()
         if self.mode is not Mode.LIVE:
             return (*answer, self._mark)
         waiting = self._permit if self._tuning.running_rounds else self._confirm
@@ -226,12 +221,19 @@ class LiveControls(Controls):
     def tuning(self) -> LiveTuning | None:
         return self._tuning if self.mode is Mode.LIVE else None
 
+    def _search(self) -> Action:
+        capacity = self._source.capacity
+        longest = time_words(capacity.longest)
+        question = f"Capacity: the highest arrival rate within these limits, in at most {longest}"
+        limits = suggested_limits(self._source.profile.thresholds)
+        return Action("capacity", "capacity", capacity.run, question, footer=False, prefill=limits)
+
     def _interrupted(self) -> tuple[Action, ...]:
         if not self._tuning.interrupted.changes:
             return ()
         host, past = self._tuning.interrupted.changes[0]
-        question = f"{interruption_words(host, past)}: undo or finish"
-        carry_out = partial(self._undo_or_finish, host, past)
+        question = f"{interruption_words(host, past)}: {answers_to(past)}"
+        carry_out = partial(self._resolve, host, past)
         return (Action("unfinished", "unfinished change", carry_out, prompt=question),)
 
     def _timing(self) -> tuple[Action, ...]:
@@ -274,14 +276,16 @@ class LiveControls(Controls):
         else:
             await load.start()
 
-    async def _undo_or_finish(self, host: str, past: HistoryEntry, answer: str) -> None:
+    async def _resolve(self, host: str, past: HistoryEntry, answer: str) -> None:
         match answer.strip().lower():
             case "undo" | "u":
                 await self._tuning.interrupted.undo(host, past)
             case "finish" | "f":
                 await self._tuning.interrupted.finish(host, past)
+            case "leave" | "l":
+                await self._tuning.interrupted.leave(host, past)
             case _:
-                raise UsageError(f"{past.name}: type undo or finish")
+                raise UsageError(f"{past.name}: type {answers_to(past)}")
 
     def _answer(self, _: str) -> None:
         if self._source.questions:

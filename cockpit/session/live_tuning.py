@@ -106,11 +106,15 @@ class LiveTuning:
     async def watch_values(self) -> None:
         """Read all values again and again until cancelled, except during changes and rounds: other programs and people
         may change them."""
-        while True:
-            await asyncio.sleep(READ_EVERY)
-            for host in dict.fromkeys(knob.host for knob in self._knobs.values()):
+
+        async def watch(host: str) -> None:
+            while True:
+                await asyncio.sleep(READ_EVERY)
                 if not self._changing.locked():
                     await self._reader.read_changed(host)
+
+        # A command that hangs on a host delays no other host.
+        await asyncio.gather(*map(watch, {knob.host for knob in self._knobs.values()}))
 
     async def read_host(self, host: str) -> None:
         """Read all knobs of the host and find its interrupted changes; if a knob cannot be read, its event has the

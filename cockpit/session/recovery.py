@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from cockpit.model.errors import ChangeRefused, CockpitError, HostError, TargetError
 from cockpit.model.events import CONNECTED
@@ -15,6 +15,7 @@ from cockpit.session.live_session import LiveSession
 from cockpit.tuning.applied import HistoryState
 from cockpit.tuning.discovery.probing import probe_of
 from cockpit.tuning.effect import GOOD_RESPONSES, wait_for_good_responses
+from cockpit.tuning.history import unfinished
 from cockpit.tuning.rollback import retry_while_unreachable
 
 # Timeout (s) for a host or a target to be available again after a change.
@@ -50,14 +51,16 @@ async def wait_for_hosts(live: LiveSession, within: float = BACK_WITHIN) -> None
         raise HostError(host.detail or f"unreachable for {within:.0f} s", subject=host.config.name) from None
 
 
-async def recover(live: LiveSession, changed: Iterable[str], within: float) -> None:
-    """Wait until every host is up, and the `changed` hosts have undone an interrupted change. Raises HostError after
-    `within` seconds."""
+async def recover(live: LiveSession, changed: Collection[str], since: float, within: float) -> None:
+    """Wait until every host is up, and the hosts of the `changed` knobs have undone an interrupted change completely.
+    Raises HostError after `within` seconds, ChangeFailed if a change since `since` (epoch s) cannot be rolled back."""
+    hosts = sorted({knob.host for knob in live.profile.knobs if knob.name in changed})
 
     async def recovered() -> None:
         await wait_for_hosts(live, within)
-        for host in sorted(changed):
+        for host in hosts:
             await end_changes(live, host)
+            await complete_rollbacks(live, host, changed, since)
 
     # The loss may not have been detected yet, or a host is lost again.
     await retry_while_unreachable(recovered, within)
@@ -77,6 +80,15 @@ async def end_changes(live: LiveSession, host: str) -> None:
             await live.tuning.interrupted.undo(host, past)
 
 
+async def complete_rollbacks(live: LiveSession, host: str, knobs: Collection[str], since: float) -> None:
+    """Roll back again each change of the knobs since `since` (epoch s) whose rollback left something on the host.
+    Raises ChangeFailed if that leaves something again; HostError, ChangeRefused."""
+    for past in unfinished(await live.tuning.history(host)):
+        touched = {setting.knob for setting in past.facts.settings}
+        if past.state == HistoryState.PARTIAL and past.facts.when >= since and touched & set(knobs):
+            await live.tuning.interrupted.undo(host, past)
+
+
 async def wait_for_target(plan: LoadPlan) -> None:
     """Wait until the target gives GOOD_RESPONSES good responses in a row. Raises TargetError after BACK_WITHIN."""
     if wrong := await wait_for_good_responses(probe_of(plan), BACK_WITHIN, GOOD_RESPONSES):
@@ -92,18 +104,27 @@ async def set_values(live: LiveSession, values: Mapping[str, str | None], *, res
 
 
 async def restore(
-    live: LiveSession, knobs: Sequence[Knob], actions: Sequence[ServerAction], originals: Mapping[str, str | None]
+    live: LiveSession,
+    knobs: Sequence[Knob],
+    actions: Sequence[ServerAction],
+    originals: Mapping[str, str | None],
+    since: float,
 ) -> dict[str, CockpitError]:
-    """Restore the knobs' original values, then run the actions, on each host that can be reached. Return the errors by
-    host; all other hosts are restored."""
+    """Restore the values that the knobs had before `since` (epoch s), then run the actions, on each host that can be
+    reached; actions on hosts without knobs once all others are restored. Return the errors by host that is left."""
     failed: dict[str, CockpitError] = {}
     for host in dict.fromkeys([*(knob.host for knob in knobs), *(action.host for action in actions)]):
         try:
             await end_changes(live, host)
             values = {knob.name: originals[knob.name] for knob in knobs if knob.host == host}
             await set_values(live, values, restores=True)
+            await complete_rollbacks(live, host, values, since)
         except CockpitError as error:
             failed[host] = error
+    if failed:
+        own = {knob.host for knob in knobs}
+        waiting = {action.host for action in actions if action.host not in own}
+        failed |= dict.fromkeys(waiting - failed.keys(), next(iter(failed.values())))
     for action in actions:
         if action.host not in failed:
             try:

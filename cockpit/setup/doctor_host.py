@@ -26,6 +26,7 @@ from cockpit.profiles.profile import Profile
 from cockpit.setup.doctor_servers import diagnose_servers
 from cockpit.setup.finding import Finding, failed, note, passed, problem
 from cockpit.tuning import files, plan
+from cockpit.tuning.history import state_words, unfinished
 from cockpit.tuning.reason import useful_line
 from cockpit.tuning.remote import Remote, privileged
 from cockpit.tuning.scripts import DETACH, HEAD
@@ -307,12 +308,12 @@ async def diagnose_changes(remote: Remote, name: str) -> list[Finding]:
         past = await Tuner().history(remote, name)
     except ChangeRefused as error:
         return [*findings, problem(name, str(error), "changes need a directory for their backups")]
-    unfinished = [change for change in past if change.state.is_unfinished]
-    for change in unfinished:
+    changes = unfinished(past)
+    for change in changes:
         knobs = ", ".join(setting.knob for setting in change.facts.settings)
-        text = f"change {change.name} of {change.facts.who} ({knobs}) is {change.state}: its new values may be active"
+        text = f"change {change.name} of {change.facts.who} ({knobs}) is {state_words(change)}"
         findings.append(problem(name, text, f"cockpit tune PROFILE undo {change.name} rolls it back"))
-    return findings if unfinished else [*findings, passed(name, "no unfinished changes")]
+    return findings if changes else [*findings, passed(name, "no unfinished changes")]
 
 
 def _restorer(name: str, place: str, kills: str) -> Finding:

@@ -37,9 +37,9 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
     """Facts to continue a study, and to restore its settings.
 
     `fingerprint` identifies the study, `seed` the order of its rounds (None: not drawn). `originals` are the knobs'
-    values before the first change (None: not set). `touched`: a change may be active; the originals of `knobs` have to
-    be restored, and then the `actions` run. `finished`: the study is over. The session that restores the settings needs
-    `target`, `hosts`, `knobs` and `ssh_config`.
+    values before the first change (None: not set), read at `since` (epoch s). `touched`: a change may be active; the
+    originals of `knobs` have to be restored, and then the `actions` run. `finished`: the study is over. The session
+    that restores the settings needs `target`, `hosts`, `knobs` and `ssh_config`.
     """
 
     version: int = _VERSION
@@ -51,6 +51,7 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
     knobs: tuple[Knob, ...] = ()
     actions: tuple[ServerAction, ...] = ()
     originals: dict[str, str | None] = {}
+    since: float = 0.0
     touched: bool = False
     finished: bool = False
     ssh_config: str = ""

@@ -131,7 +131,7 @@ async def restore_settings(folder: Path, journal: Journal, recording: Path) -> J
     async with LiveSession(profile, recorder, ssh_config=ssh_config, check_target=False) as live:
         with suppress(CockpitError):  # an unreachable host fails below, others do not
             await live.hosts_up(names)
-        failed = await restore(live, journal.knobs, journal.actions, journal.originals)
+        failed = await restore(live, journal.knobs, journal.actions, journal.originals, journal.since)
     left = journal.left_on(failed)
     write_journal(folder, left)
     if failed:

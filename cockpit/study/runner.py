@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -210,7 +211,7 @@ class StudyRunner:
         if not (self.study.knobs or self.study.after):
             return
         originals = await self._source.tuning.read(self.study.knobs)
-        self._write(replace(self.journal, originals=originals, touched=True))
+        self._write(replace(self.journal, originals=originals, since=time.time(), touched=True))
         self._restorer = await RestorerProcess.start(self._folder)
 
     async def _run_or_repeat(self, step: StudyStep) -> None:
@@ -227,11 +228,7 @@ class StudyRunner:
                 self._source.emit(StudyStepLost(t=self._source.now(), step=step.number, detail=detail))
                 await self._source.load.stop()
                 self._now = f"waiting for a host: {detail}"
-                await recover(self._live, self._changed_hosts, LOST_FOR)
-
-    @property
-    def _changed_hosts(self) -> set[str]:
-        return {knob.host for knob in self._source.profile.knobs if knob.name in self.study.knobs}
+                await recover(self._live, self.study.knobs, self.journal.since, LOST_FOR)
 
     async def _run_step(self, step: StudyStep) -> None:
         if step.visit != self._visit:
@@ -328,7 +325,8 @@ class StudyRunner:
         await self._source.load.stop()
         if not self.journal.touched:
             return
-        failed = await restore(self._live, self.journal.knobs, self.journal.actions, self.journal.originals)
+        journal = self.journal
+        failed = await restore(self._live, journal.knobs, journal.actions, journal.originals, journal.since)
         self._write(self.journal.left_on(failed))
         if failed:
             if self._restorer:

@@ -114,12 +114,14 @@ class HistoryState(StrEnum):
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A change in a host's history. `change` is its directory there, `undone_by` the name of the undo."""
+    """A change in a host's history. `change` is its directory there, `undone_by` the name of the undo. `left`: the
+    parts that an incomplete rollback left (file, value, reload)."""
 
     change: str
     facts: ChangeFacts
     state: HistoryState
     undone_by: str = ""
+    left: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -107,13 +107,9 @@ class PendingChange(NamedTuple):
         return frozenset(ServerProcess(*row) for row in rows if len(row) == len(ServerProcess._fields))
 
     async def confirm(self, applied: AppliedChange) -> None:
-        """Confirm the change and store its record. Raises ChangeRefused if the host has rolled it back, and
-        ConfirmationLost."""
+        """Confirm the change and store its record. Raises ChangeRefused if the host has rolled it back."""
         data = msgspec.json.encode(applied)
-        try:
-            await self._require(undo_program.CONFIRM, sha256(data), input=data)
-        except HostError as error:
-            raise ConfirmationLost(*error.args) from error
+        await self._require(undo_program.CONFIRM, sha256(data), input=data)
 
     async def undo(self, seconds: int, why: str) -> UndoOutcome:
         """Have the host undo the change; return the outcome, also of an earlier undo.

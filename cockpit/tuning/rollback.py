@@ -47,8 +47,9 @@ async def undo(
             return ChangeFailed(f"{why}; and {lost}")
         problem, note = await _after_rollback(plan, options, outcome)
     except HostError as gone:
-        waits = math.ceil(options.approval.seconds) if options.approval else 0
-        longest = math.ceil(timeouts.command) + max(timeouts.lease, waits)
+        # With a guard the wait for the confirmation does not extend the lease.
+        waits = math.ceil(options.approval.seconds) if options.approval and options.guard is None else 0
+        longest = math.ceil(timeouts.command) + max(change.timeouts.lease, waits)
         unless = ", unless the confirmation reached it" if isinstance(error, pending.ConfirmationLost) else ""
         by_hand = f"sh {shlex.quote(f'{change.directory}/undo')}"
         return ChangeFailed(
@@ -141,7 +142,7 @@ async def require_rolled_back(
         f"the reload fails with the original files too: {why}" for word, _, why in outcome.failed if word == "reload"
     ]
     if problems:
-        again = f"remove the cause, then run on {host}: sh {shlex.quote(f'{change.directory}/undo')}"
+        again = f"remove the cause, then repeat it: cockpit tune PROFILE undo {past.name}"
         raise ChangeFailed(f"{past.name}: not rolled back completely: {'; '.join(problems)}; {again}", subject=host)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.errors import ChangeRefused, CockpitError
+from cockpit.model.errors import ChangeRefused, CockpitError, HostError
 from cockpit.model.events import StageName
 from cockpit.model.text import sanitize
 from cockpit.servers import systemd
@@ -28,7 +28,7 @@ from cockpit.tuning.change_options import ChangeOptions, Failure, whoami
 from cockpit.tuning.effect import PACE, EffectWatch, require_good_response
 from cockpit.tuning.generation import generations_of
 from cockpit.tuning.guarding import guarded
-from cockpit.tuning.pending import PendingChange
+from cockpit.tuning.pending import ConfirmationLost, PendingChange
 from cockpit.tuning.plan import NOTHING_TO_CHANGE, Plan, value_in
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.rollback import undo
@@ -49,7 +49,9 @@ async def carry_out(shell: Remote, plan: Plan, options: ChangeOptions) -> Applie
         change = change._replace(timeouts=change.timeouts._replace(lease=options.guard.lease))
     options.report("armed")
     try:
-        return await guarded(_carried_out(plan, change, options), change, options.guard)
+        applied = await guarded(_carried_out(plan, change, options), change, options.guard)
+        await _confirmed(applied, change, options)
+        return applied
     except (Exception, asyncio.CancelledError) as error:
         options.report("undoing")
         rollback = asyncio.ensure_future(undo(plan, change, options, error))
@@ -117,7 +119,7 @@ async def _carried_out(plan: Plan, change: PendingChange, options: ChangeOptions
 
 
 async def _activated(plan: Plan, change: PendingChange, options: ChangeOptions) -> AppliedChange:
-    """Set, test, reload, wait, read back, confirm. Raises Failure with the failed command and its message.
+    """Set, test, reload, wait, read back, wait for approval. Raises Failure with the failed command and its message.
 
     Live values that are also in a file are set after the file has passed its test.
     """
@@ -151,9 +153,17 @@ async def _activated(plan: Plan, change: PendingChange, options: ChangeOptions) 
     notes = [*plan.notes, *dict.fromkeys(notes), *map(plan.redacted, effect.notes)]
     applied = _applied(plan, change.directory, live_edits, tuple(notes))
     await _approved(change, options, "not yet active" if applied.outcome == "written" else "active")
-    await change.confirm(applied)
-    options.report("confirmed")
     return applied
+
+
+async def _confirmed(applied: AppliedChange, change: PendingChange, options: ChangeOptions) -> None:
+    """Confirm the change on its host. Raises ChangeRefused if the host has rolled it back, Failure if a limit is
+    exceeded before, ConfirmationLost."""
+    try:
+        await guarded(change.confirm(applied), change, options.guard)
+    except HostError as error:
+        raise ConfirmationLost(*error.args) from error
+    options.report("confirmed")
 
 
 async def _set(plan: Plan, change: PendingChange, number: int) -> LiveEdit:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.servers.startup import Instance
-from cockpit.tuning import files, history, pending, plan, server_check
+from cockpit.tuning import files, history, pending, plan, server_check, undo_program
 from cockpit.tuning.applied import AppliedChange, ChangeFacts, HistoryEntry, HistoryState
 from cockpit.tuning.change_options import Approval, ChangeObserver, ChangeOptions, Guard
 from cockpit.tuning.effect import TargetCheck
@@ -136,12 +136,24 @@ class Tuner:
         return replace(await pending.record(shell, host, past.change), host=host)
 
     async def force_undo(self, shell: Remote, host: str, past: HistoryEntry) -> None:
-        """Have the host undo a change that is under way or unfinished. Raises ChangeRefused, ChangeFailed."""
+        """Have the host undo a change that is under way or unfinished. Raises ChangeRefused, also if a newer change
+        touched a value of a partial rollback; ChangeFailed."""
+        if past.state == HistoryState.PARTIAL:
+            history.check_newer(await self.history(shell, host), past)
         change = PendingChange(shell, past.change, self._options.timeouts)
         outcome = await change.undo(600, "given up")
         if outcome.ended:
             raise ChangeRefused(f"the change was already {outcome.ended}", subject=host)
         await require_rolled_back(change, host, past, outcome)
+
+    async def accept(self, shell: Remote, host: str, past: HistoryEntry) -> None:
+        """Accept what the rollback of a change left. Raises ChangeRefused if the change was interrupted: its host stays
+        locked."""
+        if past.state != HistoryState.PARTIAL:
+            raise ChangeRefused(f"{past.name} is {past.state}; undo or finish it", subject=host)
+        done = await files.run(shell, undo_program.KEEP, past.change)
+        if done.exit_status != 0:
+            raise ChangeRefused(files.error_reason(done), subject=host)
 
     async def act(self, shell: Remote, action: ServerAction) -> None:
         """Run an action's command once. Raises ChangeRefused with the command's message if it fails."""
@@ -211,9 +223,12 @@ async def _originals(shell: Remote, applied: AppliedChange) -> dict[str, bytes]:
 def _past(line: str) -> HistoryEntry | None:
     """Parse a line of the history; None if it is invalid, e.g. printed by the login."""
     try:
-        change, state, facts = line.split("\t", 2)
+        change, state, left, facts = line.split("\t", 3)
         return HistoryEntry(
-            change=change, facts=msgspec.json.decode(facts, type=ChangeFacts), state=HistoryState(state)
+            change=change,
+            facts=msgspec.json.decode(facts, type=ChangeFacts),
+            state=HistoryState(state),
+            left=tuple(left.split()),
         )
     except (msgspec.MsgspecError, ValueError):
         return None

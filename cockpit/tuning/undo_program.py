@@ -19,6 +19,7 @@ GUARD = program("process", "phase", "guard")
 ARM = program("login", "lease", "flush", "process", "phase", "detach", "arm")
 CONFIRM = program("login", "flush", "process", "phase", "detach", "confirm")
 FIRE = program("login", "lease", "process", "machine", "phase", "detach", "fire")
+KEEP = program("keep")
 DISCARD = program("login", "process", "phase", "detach", "discard")
 
 

@@ -125,13 +125,15 @@ def test_unreachable_host_keeps_others_in_history_and_undo(tuned: TunedHost, tmp
 def test_change_is_undone_by_url_and_host_without_a_profile(tuned: TunedHost) -> None:
     """As `cockpit watch URL` prints it, whose knobs are in no profile."""
     name = tuned.set("Level=2")
-    options = make_parser().parse_args(["watch", "http://127.0.0.1:9/", "--host", "."])
+    options = make_parser().parse_args(["watch", "http://ada:secret@127.0.0.1:9/", "--host", "."])
     command, *words = shlex.split(_undo_command(options))
-    assert command == "cockpit"
+    assert command == "cockpit" and "secret" not in " ".join(words)
     assert "no host; add --host" in in_process("tune", "http://127.0.0.1:9/", "history").stderr
     done = in_process(*words, name, "--no-probe")
     assert done.returncode == 0 and f"{name} undone" in done.stderr, done.stderr
     assert tuned.files == (LEVEL, MODE)
+    refused = tuned.run("undo", "--host", "web2", code=2).stderr
+    assert "--host: conflicts with the hosts of the profile; leave it out, or name a URL" in refused
 
 
 def test_older_change_of_same_knob_cannot_be_undone_first(tuned: TunedHost) -> None:

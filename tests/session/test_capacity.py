@@ -76,6 +76,9 @@ async def test_search_is_stopped_by_key(live: Live, monkeypatch: pytest.MonkeyPa
         await source.capacity.run("p99 < 20s")
     await do(session, "capacity")
     await search
+    source.capacity.longest = 40.0
+    (action,) = [action for action in source.controls.actions if action.name == "capacity"]
+    assert action.prompt.endswith("within these limits, in at most 40 s")
     state = await until(session, lambda state: state.capacities[0].ended is not None)
     assert capacity_result(state, state.capacities[0]).outcome == "stopped"
     assert not source.load.running and source.controls.status.phase is LoadPhase.IDLE

@@ -4,10 +4,11 @@ import os
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.cli.tune_output import resolve_interrupted
 from cockpit.model.clock import Clock
-from cockpit.model.errors import ChangeRolledBack, UsageError
+from cockpit.model.errors import ChangeRefused, ChangeRolledBack, UsageError
 from cockpit.model.events import Note
 from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import LoadPlan
@@ -15,13 +16,14 @@ from cockpit.profiles.profile import Profile
 from cockpit.session.live import LiveSource
 from cockpit.session.live_session import LiveSession
 from cockpit.session.loop import Session
-from cockpit.session.recovery import restore
+from cockpit.session.recovery import recover, restore
+from cockpit.tuning.applied import ChangeFailed, HistoryState
 from cockpit.tuning.change_options import ChangeOptions
 from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.tuner import Tuner
 from tests.session.sessions import running
 from tests.tuning.conftest import ORIGINAL, FaultyShell, Server, server, shell
-from tests.tuning.test_pending import interrupted_change
+from tests.tuning.test_pending import interrupted_change, partial_rollback
 from tests.waiting import until
 
 __all__ = ["server", "shell"]
@@ -96,7 +98,7 @@ async def test_interrupted_change_is_resolved_in_terminal(
             await live.hosts_up(["web1"])
             await resolve_interrupted(live.tuning, ["web1"])
     os.close(terminal)
-    prompt = "is incomplete: its new values may be active.\nundo, finish, or Enter to leave it: "
+    prompt = "is incomplete: its new values may be active.\nundo or finish, or Enter to decide later: "
     undo = f"`cockpit tune PROFILE undo {change.name.rpartition('-')[2]}` rolls it back"
     assert (undo if answer is None else prompt) in capsys.readouterr().err
     if expected is None:
@@ -127,5 +129,58 @@ async def test_restore_does_not_depend_on_the_target(server: Server, url: str) -
         await live.hosts_up(["web1"])
         await live.tuning.apply({"KeepAlive": "Off"})
         live.tuning._changes._tuner._options = ChangeOptions(probe=failing, timeouts=Timeouts(effect=0.5))
-        assert await restore(live, live.profile.knobs, (), {"KeepAlive": "On"}) == {}
+        assert await restore(live, live.profile.knobs, (), {"KeepAlive": "On"}, 0.0) == {}
         assert server.bytes() == ORIGINAL
+
+
+async def test_values_are_restored_once_every_rollback_is_complete(
+    server: Server, shell: FaultyShell, url: str
+) -> None:
+    """The file has its original value, and the running server has not."""
+    past = await partial_rollback(server, shell)
+    async with LiveSession(profile_of(server, url)) as live:
+        await live.hosts_up(["web1"])
+        original = (live.profile.knobs, (), {"KeepAlive": "On"})
+        failed = await restore(live, *original, 0.0)
+        assert isinstance(failed["web1"], ChangeFailed) and "boom" in str(failed["web1"])
+        with pytest.raises(ChangeFailed, match="boom"):
+            await recover(live, ["KeepAlive"], 0.0, 0.0)
+        assert await restore(live, *original, past.facts.when + 1) == {}, "it is older"
+        (server.root / "cause").unlink()
+        reloads = server.reloads
+        assert await restore(live, *original, 0.0) == {} and server.reloads > reloads
+        assert (await live.tuning.history("web1"))[0].state == "rolled back"
+
+
+async def test_partial_rollback_is_left_on_screen(server: Server, shell: FaultyShell, url: str) -> None:
+    await partial_rollback(server, shell)
+    source = LiveSource(profile_of(server, url), Clock())
+    async with running(Session(source)):
+        await until(lambda: source.tuning.interrupted.changes)
+        (action,) = [action for action in source.controls.actions if action.name == "unfinished"]
+        assert "the reload with the original files failed: undo, finish or leave" in action.prompt
+        ((_, past),) = source.tuning.interrupted.changes
+        interrupted = replace(past, state=HistoryState.INTERRUPTED)
+        source.tuning.interrupted.changes = [("web2", interrupted)]
+        await source.tuning.interrupted.find("web1")
+        assert source.tuning.interrupted.changes == [("web2", interrupted), ("web1", past)]
+        source.tuning.interrupted.changes = [("web1", past)]
+        await action.run("leave")
+        await source.tuning.interrupted.find("web1")
+        assert source.tuning.interrupted.changes == []
+
+
+async def test_partial_rollback_that_a_newer_change_ended_is_not_offered(
+    server: Server, shell: FaultyShell, url: str
+) -> None:
+    past = await partial_rollback(server, shell)
+    async with LiveSession(profile_of(server, url)) as live:
+        await live.hosts_up(["web1"])
+        await live.tuning.interrupted.find("web1")
+        await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")])
+        for end in (live.tuning.interrupted.undo, live.tuning.interrupted.finish):
+            live.tuning.interrupted.changes = [("web1", past)]
+            with pytest.raises(ChangeRefused, match="changed KeepAlive since"):
+                await end("web1", past)
+            assert live.tuning.interrupted.changes == []
+    assert server.bytes() == FINISHED

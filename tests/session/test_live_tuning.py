@@ -15,13 +15,16 @@ from cockpit.hosts.shell import Completed
 from cockpit.model.clock import Clock
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack
 from cockpit.model.events import AnyEvent, KnobRead
+from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob, Setting
-from cockpit.model.load.plan import REDACTED
+from cockpit.model.load.plan import REDACTED, LoadPlan
+from cockpit.profiles.profile import Profile
 from cockpit.session import guard, live_tuning
 from cockpit.session.change_report import ChangeReport
 from cockpit.session.confirmation import Confirmation
 from cockpit.session.guard import SessionGuard
 from cockpit.session.knob_reader import KnobReader
+from cockpit.session.live import LiveSource
 from cockpit.session.live_events import LiveEvents
 from cockpit.tuning.applied import AppliedChange
 from cockpit.tuning.plan import NewValues
@@ -250,6 +253,37 @@ async def test_value_in_a_section_that_does_not_count_is_refused_after_its_first
     events.clear()
     await KnobReader(knobs, {"web1": Host()}, Server(), LiveEvents(Clock(), events.append)).read_changed("web1")
     assert [event.value for event in events if isinstance(event, KnobRead)] == ["4", "5"]
+
+
+async def test_value_that_can_be_read_again_is_reported(live: Live, tmp_path: Path) -> None:
+    session, source = live
+    conf = tmp_path / "conf"
+    conf.rename(tmp_path / "gone")
+    await source.tuning.read_host("web1")
+    await until(session, lambda state: bool(state.knobs["Level"].detail))
+    (tmp_path / "gone").rename(conf)
+    await source.tuning._reader.read_changed("web1")
+    state = await until(session, lambda state: not state.knobs["Level"].detail)
+    assert state.knobs["Level"].value == "5"
+
+
+async def test_hanging_host_delays_no_values_of_other_hosts(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setattr(live_tuning, "READ_EVERY", 0)
+    knobs = tuple(Knob(name=name, host=name, kind="keyvalue", file="/x", directive=name) for name in ("web1", "web2"))
+    hosts = tuple(HostConfig(name=knob.host) for knob in knobs)
+    profile = Profile(name="x", plan=LoadPlan(url=url), hosts=hosts, knobs=knobs)
+    tuning, read = LiveSource(profile, Clock()).tuning, asyncio.Event()
+
+    async def read_changed(_: KnobReader, host: str) -> None:
+        if host == "web2":
+            read.set()
+        await asyncio.Future()
+
+    monkeypatch.setattr(KnobReader, "read_changed", read_changed)
+    watching = asyncio.ensure_future(tuning.watch_values())
+    async with asyncio.timeout(20):
+        await read.wait()
+    watching.cancel()
 
 
 @pytest.mark.parametrize(("knob", "old"), [("Other", "1"), ("Level", "7")], ids=["other knob", "changed knob"])

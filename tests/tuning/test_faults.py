@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cockpit.model.errors import ChangeRefused, ChangeRolledBack, CockpitError, HostError
-from cockpit.tuning.applied import ChangeFailed
-from cockpit.tuning.change_options import Approval
-from cockpit.tuning.pending import Timeouts
+from cockpit.tuning.applied import AppliedChange, ChangeFailed
+from cockpit.tuning.change_options import Approval, Guard
+from cockpit.tuning.pending import PendingChange, Timeouts
 from cockpit.tuning.remote import ReconnectingRemote
 from cockpit.tuning.tuner import Tuner
 from tests.tuning.conftest import ENTRIES, ORIGINAL, OTHER, PREFORK, FaultyShell, Server, backup_of, expect_rolled_back
@@ -68,13 +68,25 @@ async def test_host_undoes_change_after_lost_connection(
         assert "not confirmed in time" in (server.changes()[0] / "log").read_text()
 
 
-async def test_loss_at_the_confirmation_names_the_longest_wait(server: Server, shell: FaultyShell) -> None:
-    shell.lose_connection_at(CONFIRM + 1)  # after the message that extends the lease
+@pytest.mark.parametrize(
+    ("guard", "seconds"), [(None, 620), (Guard(asyncio.Future, lease=3), 23)], ids=["no guard", "guard"]
+)
+async def test_loss_at_the_confirmation_names_the_longest_wait(
+    server: Server, shell: FaultyShell, monkeypatch: pytest.MonkeyPatch, guard: Guard | None, seconds: int
+) -> None:
+    """With a guard the wait does not extend the lease, and the renewal of the lease fails first."""
+
+    async def confirm(change: PendingChange, applied: AppliedChange) -> None:
+        shell.lose_connection_at(0)
+        await (change.poll() if guard is None else asyncio.Future())
+
+    monkeypatch.setattr(PendingChange, "confirm", confirm)
     approval = Approval(600, lambda: asyncio.sleep(0, True))
-    with pytest.raises(
-        ChangeFailed, match="within 620 s of the last message from here, unless the confirmation reached"
-    ):
-        await Tuner(timeouts=SHORT_PATIENCE).apply(shell, "web1", [(server.keep_alive(), "Off")], approval=approval)
+    match = f"within {seconds} s of the last message from here, unless the confirmation reached"
+    with pytest.raises(ChangeFailed, match=match):
+        await Tuner(timeouts=SHORT_PATIENCE).apply(
+            shell, "web1", [(server.keep_alive(), "Off")], approval=approval, guard=guard
+        )
 
 
 async def test_environment_of_the_login_is_removed_with_the_confirmation(server: Server, shell: FaultyShell) -> None:

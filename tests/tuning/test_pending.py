@@ -18,9 +18,9 @@ from cockpit.model.events import StageName
 from cockpit.model.host.samples import HostConfig
 from cockpit.setup.doctor_host import diagnose_changes
 from cockpit.tuning import guarding, scripts
-from cockpit.tuning.applied import ChangeFailed
+from cockpit.tuning.applied import ChangeFailed, HistoryEntry
 from cockpit.tuning.change_options import Approval, ChangeObserver, Guard
-from cockpit.tuning.history import find_change, next_to_undo
+from cockpit.tuning.history import find_change, next_to_undo, state_words, unfinished
 from cockpit.tuning.pending import Timeouts
 from cockpit.tuning.plan import Plan
 from cockpit.tuning.remote import privileged
@@ -178,7 +178,10 @@ async def test_undo_that_leaves_something_is_reported_and_can_be_repeated(
         "reload": "the reload fails with the original files too: boom",
         "value": "KeepAlive: could not be restored: boom",
     }[left]
-    with pytest.raises(ChangeFailed, match=rf"not rolled back completely: .*{reason}.*; remove the cause, then run on"):
+    with pytest.raises(
+        ChangeFailed,
+        match=rf"not rolled back completely: .*{reason}.*; remove the cause, then repeat it: cockpit tune PROFILE undo",
+    ):
         await Tuner().force_undo(shell, "web1", past)
     monkeypatch.setattr(scripts, "OPEN", scripts.OPEN.replace("=100", "=0").replace("=200", "=0"))
     await Tuner().apply(shell, "web1", [(server.knob(reload=""), "30")])
@@ -189,6 +192,54 @@ async def test_undo_that_leaves_something_is_reported_and_can_be_repeated(
     cause.unlink()
     await Tuner().force_undo(shell, "web1", past)
     assert server.other.read_bytes() == ORIGINAL[1] and place.read_text() == "On\n"
+    assert (await Tuner().history(shell, "web1"))[-1].state == "rolled back"
+
+
+async def partial_rollback(server: Server, shell: FaultyShell) -> HistoryEntry:
+    """A change whose rollback restored the file and could not reload the server while the file `cause` exists."""
+    cause = server.root / "cause"
+    reload = f"if [ -e '{cause}' ]; then echo boom >&2; exit 1; fi; {server.reload}"
+    await interrupted_change(server, shell, 9, reload=reload)
+    cause.touch()
+    (past,) = await Tuner().history(shell, "web1")
+    with pytest.raises(ChangeFailed):
+        await Tuner().force_undo(shell, "web1", past)
+    (past,) = await Tuner().history(shell, "web1")
+    assert state_words(past) == "not rolled back completely: the reload with the original files failed"
+    return past
+
+
+async def test_partial_rollback_is_not_repeated_after_a_newer_change(server: Server, shell: FaultyShell) -> None:
+    past = await partial_rollback(server, shell)
+    same = [(server.keep_alive(), "Off")]
+    newer = await Tuner().apply(shell, "web1", same)
+    history = await Tuner().history(shell, "web1")
+    assert unfinished(history) == [] and next_to_undo(history) == history[0]
+    with pytest.raises(ChangeRefused, match=rf"{past.name}: {history[0].name} changed KeepAlive since; undo"):
+        await Tuner().force_undo(shell, "web1", past)
+    assert server.other.read_bytes() == OFF
+    await Tuner().undo(shell, newer)
+    assert unfinished(await Tuner().history(shell, "web1")) == [past]
+
+
+async def test_partial_rollback_is_not_repeated_during_another_change(server: Server, shell: FaultyShell) -> None:
+    past = await partial_rollback(server, shell)
+
+    async def repeat() -> bool:
+        with pytest.raises(ChangeRefused, match="another change there has not ended"):
+            await Tuner().force_undo(shell, "web1", past)
+        return True
+
+    await Tuner().apply(shell, "web1", [(server.keep_alive(), "Off")], approval=Approval(60, repeat))
+    assert server.other.read_bytes() == OFF
+
+
+async def test_applied_change_is_undone_before_a_partial_rollback(server: Server, shell: FaultyShell) -> None:
+    past = await partial_rollback(server, shell)
+    await Tuner().apply(shell, "web1", [(server.knob(), "30")])
+    history = await Tuner().history(shell, "web1")
+    assert unfinished(history) == [past] and next_to_undo(history) == history[0]
+    await Tuner().accept(shell, "web1", past)
     assert (await Tuner().history(shell, "web1"))[-1].state == "rolled back"
 
 

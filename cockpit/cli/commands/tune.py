@@ -37,6 +37,7 @@ from cockpit.document.model import Document
 from cockpit.document.text import to_text
 from cockpit.model.errors import EXIT_GOOD, EXIT_INTERRUPTED, ChangeRefused, CockpitError, HostError, UsageError
 from cockpit.model.knobs import Knob, ServerAction
+from cockpit.model.load.checks import conflict
 from cockpit.model.state import State
 from cockpit.model.text import sanitize
 from cockpit.profiles.plan import checked_url
@@ -72,6 +73,9 @@ def _profile(options: Namespace) -> Profile:
     if url := getattr(options, "url", None):
         with errors_name_flags({"target.url": "--target"}):
             profile = replace(profile, plan=replace(profile.plan, url=checked_url(url)))
+    hosts = getattr(options, "host", None)
+    if profile.hosts and hosts:
+        raise UsageError(conflict("the hosts of the profile", "leave it out, or name a URL"), "--host")
     if not profile.hosts and options.action in ("undo", "history"):
         profile = replace(profile, hosts=tuple(hosts_named(options.host)))
         if not profile.hosts:
@@ -196,7 +200,7 @@ def _next_to_undo(histories: Mapping[str, Sequence[HistoryEntry]]) -> tuple[str,
     if not candidates:
         hosts = ", ".join(histories)
         raise ChangeRefused(f"nothing to undo: this user has no applied change on {hosts}")
-    return max(candidates, key=lambda each: (each[1].state.is_unfinished, each[1].facts.when))
+    return max(candidates, key=lambda each: (history.urgency(each[1]), each[1].facts.when))
 
 
 async def _histories(live: LiveSession) -> tuple[dict[str, list[HistoryEntry]], list[str]]:

@@ -21,7 +21,7 @@ from cockpit.hosts.target_host import is_on_host
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import UsageError
 from cockpit.model.host.samples import HostConfig
-from cockpit.model.load.plan import AccessLog, LoadPlan
+from cockpit.model.load.plan import AccessLog, LoadPlan, url_without_password
 from cockpit.model.text import sanitize
 from cockpit.profiles.profile import LogTiming, Profile
 from cockpit.setup.profile_draft import hosts_named
@@ -121,7 +121,7 @@ def _undo_command(options: Namespace) -> str:
     """Return the command that undoes a change on the hosts of the target, without the name of the change."""
     ssh_config = ("--ssh-config", str(options.ssh_config)) if options.ssh_config else ()
     hosts = (word for host in options.host for word in ("--host", host))
-    return shlex.join(("cockpit", "tune", *ssh_config, options.target, "undo", *hosts))
+    return shlex.join(("cockpit", "tune", *ssh_config, url_without_password(options.target), "undo", *hosts))
 
 
 async def _configured_logs(
@@ -136,6 +136,9 @@ async def _configured_logs(
             here = is_on_host(url, host, ssh_config)
             remote = privileged(host, shell)
             server = await find_access_log(remote, host.name, url, here)
+            if server is not None and host.changes_outside:
+                # The files outside are other ones.
+                server = server._replace(change=None)
             if server is not None and undo:
                 server = await with_durations(remote, host.name, server, undo)
         finally:

@@ -1,10 +1,16 @@
 # $1 change directory, $2 timeout (s); stdin: the reason. Has the host undo the change, again if an earlier undo left
-# something, and prints the outcome; prints `confirmed` if the change was confirmed before.
+# something, and prints the outcome; prints `confirmed` if the change was confirmed before. An undo is not repeated
+# during another change.
 change=$1
 [ -d "$change" ] || refuse 'its directory was removed there'
 here "$change"
 phase "$change"
-[ "$phase" != partial ] || undoer "$change" || rm -f -- "$change/outcome"
+if [ "$phase" = partial ] && ! undoer "$change"; then
+    held=$(readlink "${change%/*}/lock")
+    phase "${held%/owner}"
+    case $phase in undoing | guarded | arming | abandoned) refuse 'another change there has not ended' ;; esac
+    rm -f -- "$change/outcome"
+fi
 [ -s "$change/why" ] || cat >"$change/why"
 uptime
 until=$((now + $2))

@@ -1,7 +1,9 @@
-# Prints one line per change: directory, state (see HistoryState) and facts (see ChangeFacts), separated by tabs.
+# Prints one line per change: directory, state (see HistoryState), parts that a partial rollback left, and facts (see
+# ChangeFacts), separated by tabs.
 for change in "$changes"/*/; do
     change=${change%/}
     [ -s "$change/facts" ] || continue
+    left=
     phase "$change"
     case $phase in
         confirmed) state=applied ;;
@@ -12,6 +14,6 @@ for change in "$changes"/*/; do
         abandoned) state='incomplete' ;;
         *) continue ;;
     esac
-    printf '%s\t%s\t' "$change" "$state"
+    printf '%s\t%s\t%s\t' "$change" "$state" "$left"
     head -n 1 -- "$change/facts"
 done

@@ -1,7 +1,7 @@
 # recorded FILE: whether the process with the identity in the file is running; sets $process to its PID.
-# unrestored OUTCOME: whether an undo left a file, a value or the running server as changed.
-# phase CHANGE: sets $phase to confirmed, dropped, undone, partial (undone, but see unrestored), undoing, guarded,
-# arming, unarmed (nothing was touched), or abandoned: it was armed, but neither a guard nor an undo is running. An undo
+# unrestored OUTCOME: whether an undo left a file, a value or the running server as changed; sets $left to these words.
+# phase CHANGE: sets $phase to confirmed, dropped, undone, partial (undone, but see unrestored, and the user has not
+# accepted that by the file `kept`), undoing, guarded, arming, unarmed (nothing was touched), or abandoned: it was armed, but neither a guard nor an undo is running. An undo
 # that was killed, or left something, is continued by the process that creates a link `after-IDENTITY`, which only one
 # process can do; $by is the last in this chain.
 recorded() {
@@ -16,10 +16,11 @@ undoer() {
     alive "${by#undo-}"
 }
 unrestored() {
+    left=
     while read -r word _ report _; do
-        case $word-$report in file-left | value-foreign | value-stuck | reload-*) return 0 ;; esac
+        case $word-$report in file-left | value-foreign | value-stuck | reload-*) left="$left $word" ;; esac
     done <"$1"
-    return 1
+    [ "$left" ]
 }
 phase() {
     if [ -L "$1/settled" ]; then
@@ -28,7 +29,7 @@ phase() {
             undo-*)
                 if [ -e "$1/outcome" ]; then
                     phase=undone
-                    ! unrestored "$1/outcome" || phase=partial
+                    [ -e "$1/kept" ] || ! unrestored "$1/outcome" || phase=partial
                 elif undoer "$1"; then phase=undoing
                 else phase=abandoned
                 fi
