@@ -8,6 +8,7 @@ from textual.pilot import Pilot
 
 from cockpit.model import events as ev
 from cockpit.model.text import clock
+from cockpit.session.controls import PlaybackPhase, PlaybackStatus
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput
 from cockpit.tui.dialogs.prompt import PromptScreen
@@ -48,7 +49,10 @@ async def test_screen_follows_session_from_its_start() -> None:
                 await press(pilot, key)
                 await until_notice(pilot, words)
                 pilot.app.forget_notices(pilot.app.notices())
-        source.controls.extent = None
+        source.controls.status = PlaybackStatus(PlaybackPhase.PAUSED)
+        await press(pilot, "x")
+        await until_notice(pilot, "Loading the recording …")
+        source.controls.status = source.controls.extent = None
         source.push(*EVENTS[:200])
         await wait_for_events(pilot, source, 200)
         assert "baseline" in text_of(main(pilot.app).query_one(Runs))
@@ -211,7 +215,7 @@ async def test_shutdown_notice_names_pending_work() -> None:
         await wait_for_events(pilot, source, len(RUNNING))
         tuning = source.controls.tuning
         tuning.gate.clear()
-        pending = asyncio.ensure_future(tuning.apply({"MinSpareServers": "30"}))
+        pending = asyncio.ensure_future(tuning.apply({"MinSpareServers": "30"}, expected={}))
         await until(pilot, lambda: isinstance(source.recorder.events[-1], ev.ChangeBegun))
         await press(pilot, "q", "q")
         letter = source.session.state.changes[-1].letter
