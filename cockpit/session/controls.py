@@ -140,3 +140,7 @@ class Controls(Protocol):
     def question(self) -> Question | None:
         """The question of a host that waits for an answer; None: no question."""
         return None
+
+    def decline_questions(self) -> None:
+        """Decline all questions of hosts, and every later one."""
+        return

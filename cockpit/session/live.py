@@ -252,6 +252,10 @@ class LiveControls(Controls):
         questions = self._source.questions
         return questions.first if questions else None
 
+    def decline_questions(self) -> None:
+        if self._source.questions:
+            self._source.questions.close()
+
     @property
     def status(self) -> LoadStatus:
         load = self._source.load

@@ -137,6 +137,7 @@ class CockpitApp(CockpitBase[object]):
     async def _run_without_screen(self) -> None:
         """Continue without a screen until the run and its changes have ended, or a signal arrives."""
         if not self.interrupted:
+            self.session.source.controls.decline_questions()
             self._leaving = asyncio.create_task(self._finish())
             await asyncio.wait([self._leaving])
         await self._end_session()
@@ -153,10 +154,13 @@ class CockpitApp(CockpitBase[object]):
     def _signalled(self) -> None:
         if self.is_running:
             self.action_leave(True)
-        else:
-            self.interrupted = True
-            if self._leaving is not None:
-                self._leaving.cancel()
+            return
+        if self.interrupted:
+            # The end of the session waits for a change that does not end.
+            self._cancel_works()
+        self.interrupted = True
+        if self._leaving is not None:
+            self._leaving.cancel()
 
     async def _leave(self) -> None:
         await self._end_session()
@@ -167,10 +171,14 @@ class CockpitApp(CockpitBase[object]):
         if self._session_task is not None:
             self._session_task.cancel()
             await asyncio.wait([self._session_task])
-        if works := set(self._works):
-            for work in works:
-                work.cancel()
+        if works := self._cancel_works():
             await asyncio.wait(works)
+
+    def _cancel_works(self) -> set[asyncio.Task[None]]:
+        works = set(self._works)
+        for work in works:
+            work.cancel()
+        return works
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (failure := task.exception()) is not None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -140,7 +140,7 @@ def _without(plan: LoadPlan, changed: set[str], texts: Mapping[str, str]) -> dic
 
 def _flags(name: str, text: str, plan: LoadPlan) -> list[str]:
     if name == "headers":
-        headers = (header for header in _NEXT_HEADER.split(text) if header.strip())
+        headers = [header for header in _NEXT_HEADER.split(text) if header.strip()]
         return [f"--header={header}" for header in _unredacted(headers, plan)]
     if name == "load":
         return [f"--rate={text.removesuffix('/s')}" if text.endswith("/s") else f"--concurrency={text}"]
@@ -153,17 +153,25 @@ def _shown(name: str, value: str) -> str:
     return value if name.lower() in OPEN_HEADERS else REDACTED
 
 
-def _unredacted(headers: Iterable[str], plan: LoadPlan) -> Iterator[str]:
+def _unredacted(headers: Sequence[str], plan: LoadPlan) -> Iterator[str]:
     """Yield the headers with the plan's values in place of redacted ones: the n-th value of a name for its n-th
-    header."""
+    header, or for its n-th redacted header if the number of headers changed. Raises UsageError."""
     values: dict[str, deque[str]] = {}
     for known, secret in plan.headers:
         values.setdefault(known.lower(), deque()).append(secret)
+    count = Counter(map(_name_of, headers))
+    replaced = {name for name, own in values.items() if count[name] == len(own)}
     for header in headers:
-        name, _, value = header.partition(":")
-        own = values.get(name.strip().lower())
-        known_value = own.popleft() if own else None
-        yield f"{name}: {known_value}" if value.strip() == REDACTED and known_value is not None else header
+        own = values.get(name := _name_of(header), deque())
+        redacted = header.partition(":")[2].strip() == REDACTED
+        if redacted and not own:
+            raise UsageError(f"{name}: no value to keep for {REDACTED}; type the value", subject="-H")
+        kept = own.popleft() if own and (redacted or name in replaced) else ""
+        yield f"{header.partition(':')[0]}: {kept}" if redacted else header
+
+
+def _name_of(header: str) -> str:
+    return header.partition(":")[0].strip().lower()
 
 
 def _with_login(plan: LoadPlan, before: str) -> LoadPlan:

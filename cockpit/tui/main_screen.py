@@ -159,8 +159,6 @@ class MainScreen(ViewKeys):
     def _tick(self) -> None:
         """Draw a frame, unless the terminal has not accepted the last one."""
         ask_user(self.app, self, lambda: self.session.controls.question)
-        if self.pending is not None:
-            self.pending.poll()
         self._ticks += 1
         if self._cockpit.keeps_up() and not (self._cockpit.lite and self._ticks % _LITE):
             self.frame()
@@ -169,7 +167,7 @@ class MainScreen(ViewKeys):
         ask_user(self.app, self, lambda: self.session.controls.question)
         context = self.context()
         recorded = (context.recording_error, context.gaps, context.damaged)
-        session = (context.mode, context.status, context.position, context.extent, context.ending)
+        session = (context.mode, context.status, context.position, context.extent, context.ending, context.waiting)
         shape = (self.size, context.chart_width, context.lite)
         drawn = (self.session.shown_revision, self.view, session, recorded, shape)
         if drawn == self._drawn and not force:
@@ -237,7 +235,7 @@ class MainScreen(ViewKeys):
         replayed = isinstance(controls.status, PlaybackStatus)
         toggle = None if replayed else next((each for each in controls.actions if each.name == "toggle"), None)
         if toggle is None and self.session.shown.segment is None:
-            self.show_reason("No segment to check in this recording")
+            self.show_reason(no_load_words(self.context()) if replayed else "No segment to check yet")
             return
         press = None if toggle is None else partial(self._begin, toggle)
         self.app.push_screen(CheckScreen(self.session, press, self.baseline_of))

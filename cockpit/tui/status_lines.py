@@ -68,15 +68,20 @@ class TopLine(Lines):
 
     def draw(self, context: DrawContext, width: int, height: int) -> list[Line]:
         session: Line = (*_saturated(context), *mode(context), *recording(context))
-        badge = _badge(context.second)
-        if length((*session, *badge)) > width - _NAME:
-            return [clip((*recording(context), *badge, *mode(context)), width)]
-        least = _ALERT if (failing := alert(context, width)) else _TARGET
+        badge, failing = _badge(context.second), bool(alert(context, width))
         # Without the lag if the target or an alert has no room beside it.
-        status = (*session, *generator(context.second))
-        if width - length(status) <= least:
-            status = (*session, *generator(context.second, brief=True))
-        status = status if length(status) <= width - (least if failing else _NAME) else (*session, *badge)
+        ways = [
+            ((*session, *generator(context.second)), _ALERT if failing else _TARGET),
+            ((*session, *generator(context.second, brief=True)), _ALERT if failing else _NAME),
+            ((*session, *badge), _ALERT if failing else _NAME),
+        ]
+        if failing:
+            # The alert is more important than clocks.
+            recorded = recording(context) if context.recording_error or context.gaps else ()
+            ways.append(((*_words(context), *recorded, *badge), _NAME))
+        status = next((status for status, least in ways if length(status) <= width - least), None)
+        if status is None:
+            return [clip((*recording(context), *badge, *mode(context)), width)]
         room = width - length(status) - 1
         return [left_and_right(alert(context, room) if failing else _name(context, room), status, width)]
 
@@ -109,13 +114,17 @@ def shortened(url: str, width: int) -> str:
 
 
 def mode(context: DrawContext) -> Line:
-    words = status_words(context.mode, context.status)
+    words = _words(context)
     lite: Line = (("lite  ", "dim"),) if context.lite else ()
     if context.extent:
         # The line of the position has the time.
         run: Line = (("run ", "strong"), *run_clock(context)) if context.state.running is not None else ()
-        return ((f"{words}  ", "strong"), *run, *lite)
-    return ((f"{words}  ", "strong"), *run_clock(context), (f"{clock(context.now)}  ", "text"), *lite)
+        return (*words, *run, *lite)
+    return (*words, *run_clock(context), (f"{clock(context.now)}  ", "text"), *lite)
+
+
+def _words(context: DrawContext) -> Line:
+    return ((f"{status_words(context.mode, context.status)}  ", "strong"),)
 
 
 def run_clock(context: DrawContext) -> Line:

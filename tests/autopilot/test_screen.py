@@ -1,9 +1,12 @@
 """A search on the screen, driven by keys: pause, skip, the board, and the active settings at the end."""
 
 import asyncio
+import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 from textual.widgets import Static
 
 from cockpit.autopilot.decisions import RunSearch, SearchDecisions
@@ -17,8 +20,10 @@ from cockpit.session.controls import Mode
 from cockpit.session.live_session import LiveSession
 from cockpit.tui.autopilot.evaluations import EvaluationsScreen
 from cockpit.tui.autopilot.screen import AutopilotApp, KnobsScreen, SearchLine
+from cockpit.tui.dialogs import prompt
 from cockpit.tui.dialogs.help import HelpScreen
 from cockpit.tui.dialogs.prompt import ConfirmScreen
+from cockpit.tui.terminal.appearance import Appearance
 from tests.autopilot.searches import BEFORE, plan, unstarted
 from tests.tui.driving import press, until
 
@@ -90,6 +95,24 @@ async def test_unapproved_settings_are_not_tried(tmp_path: Path) -> None:
     assert (tmp_path / "conf").read_text() == BEFORE
 
 
+async def test_search_ends_if_the_terminal_closes_at_its_question(tmp_path: Path) -> None:
+    async with unstarted(tmp_path) as live:
+        app = AutopilotApp(live.session, search_of(live, tmp_path, ask=True), Appearance(outlive=True))
+        approve, asked = app.approve, []
+
+        async def counted_approve(values: Mapping[str, str]) -> bool:
+            asked.append(values)
+            return await approve(values)
+
+        async def hang_up(pilot: Pilot[object]) -> None:
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            app.lost_terminal()
+
+        app.approve = counted_approve  # type: ignore[method-assign]
+        await app.run_async(headless=True, size=(80, 24), auto_pilot=hang_up)
+        assert len(asked) == 1 and app.found is not None and app.found.ended.outcome == "nothing"
+
+
 FOUND = [
     Bottleneck(BottleneckKind.WORKERS, "web1", "150 busy, 0 idle (apache)", ("MaxRequestWorkers", "ThreadsPerChild")),
     Bottleneck(BottleneckKind.CPU, "web1", "97% busy", ("KeepAlive",)),
@@ -129,7 +152,9 @@ async def test_knobs_of_limits_are_proposed_and_others_selectable(
         assert chosen or (app.found is None and app.interrupted)
 
 
-async def test_question_of_a_search_waits_until_other_screens_are_closed(tmp_path: Path) -> None:
+async def test_question_of_a_search_waits_until_other_screens_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened = asyncio.Event()
 
     async def search(person: SearchDecisions) -> SearchResult:
@@ -141,11 +166,15 @@ async def test_question_of_a_search_waits_until_other_screens_are_closed(tmp_pat
         live.source.controls.mode = Mode.SEARCH
         app = AutopilotApp(live.session, search)
         async with app.run_test(size=(80, 24)) as pilot:
+            monkeypatch.setattr(prompt, "UNSEEN", math.inf)
             await press(pilot, "question_mark")
             opened.set()
             await until(pilot, lambda: any("the search has a question" in note.message for note in app.notices()))
             assert isinstance(app.screen, HelpScreen)
             await press(pilot, "escape")
             await until(pilot, lambda: isinstance(app.screen, KnobsScreen))
+            await press(pilot, "enter", "escape", "q")
+            assert isinstance(app.screen, KnobsScreen), "these keys were typed for another screen"
+            app.screen._unseen_until = 0.0
             await press(pilot, "enter")
             await until(pilot, lambda: app.found is not None)

@@ -20,6 +20,8 @@ PASSWORD = "battery staple"
 class ScriptedUser:
     """Gives its answers in order, then refuses; records all questions and host keys."""
 
+    closed = False
+
     def __init__(self, *answers: str, trusts: bool = False) -> None:
         self.questions: list[str] = []
         self.keys: list[UnknownHostKey] = []

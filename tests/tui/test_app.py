@@ -7,13 +7,15 @@ from textual.pilot import Pilot
 
 from cockpit.model import events as ev
 from cockpit.model.errors import TargetError
+from cockpit.session.controls import LoadPhase, LoadStatus
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.dialogs.prompt import ConfirmScreen
 from cockpit.tui.footer import Footer
 from cockpit.tui.terminal.appearance import Appearance
+from cockpit.tui.tuning.screen import TuningScreen
 from tests import waiting
 from tests.tui.driving import main, press, running_app, text_of, until
-from tests.tui.scenario import Scenario
+from tests.tui.scenario import Scenario, plan
 from tests.tui.screens import until_notice
 from tests.tui.scripted import scripted_app
 
@@ -96,6 +98,77 @@ async def test_work_of_the_user_ends_after_the_terminal_has_closed() -> None:
     tuning.gate.set()
     await running
     assert source.session.state.changes[-1].outcome == "applied" and source.recorder.closed
+
+
+async def test_confirmed_change_and_check_end_after_the_terminal_has_closed() -> None:
+    """The change waits for its baseline, the check for 15 s of load."""
+    app, source = scripted_app(Scenario().events(20))
+    app.appearance = Appearance(outlive=True)
+    tuning = source.controls.tuning
+
+    async def hang_up(pilot: Pilot[object]) -> None:
+        await until(pilot, lambda: source.session.revision > 0)
+        await press(pilot, "t")
+        await until(pilot, lambda: isinstance(pilot.app.screen, TuningScreen))
+        await press(pilot, *"30", "enter")
+        await until(pilot, lambda: ("preview", {"MinSpareServers": "30"}) in tuning.calls)
+        await press(pilot, "enter")
+        await until(pilot, lambda: tuning.calls[-1][0] == "await_baseline")
+        app.lost_terminal()
+
+    running = asyncio.create_task(app.run_async(headless=True, size=(120, 40), auto_pilot=hang_up))
+    await waiting.until(lambda: tuning.closed)
+    now = source.session.state.t
+    source.push(*(event for event in Scenario().events(36) if event.t > now and not isinstance(event, ev.RunEnded)))
+    await waiting.until(lambda: tuning.calls[-1][0] == "apply")
+    source.push(ev.RunEnded(t=source.session.state.t, run=1, reason="stopped"))
+    await running
+    assert source.session.state.changes[-1].outcome == "applied"
+
+
+async def test_load_of_a_check_is_stopped_when_the_terminal_closes() -> None:
+    app, source = scripted_app(EVENTS[:1])
+    app.appearance = Appearance(outlive=True)
+
+    async def hang_up(pilot: Pilot[object]) -> None:
+        await until(pilot, lambda: source.session.revision > 0)
+        source.controls.status = LoadStatus(plan(), LoadPhase.IDLE)
+        await press(pilot, "x")
+        source.controls.status = LoadStatus(plan(), LoadPhase.RUNNING)
+        app.lost_terminal()
+
+    await app.run_async(headless=True, size=(120, 40), auto_pilot=hang_up)
+    assert source.controls.done == [("toggle", "")] * 2
+
+
+async def test_second_signal_without_a_terminal_ends_stuck_work() -> None:
+    app, source = scripted_app(Scenario().events(60))
+    app.appearance = Appearance(outlive=True)
+    close, stuck = source.close, asyncio.Event()
+
+    async def close_after_work() -> None:
+        await stuck.wait()
+        await close()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stuck.set()
+
+    async def hang_up(pilot: Pilot[object]) -> None:
+        source.close = close_after_work  # type: ignore[method-assign]
+        app.run_work(work())
+        app.lost_terminal()
+
+    running = asyncio.create_task(app.run_async(headless=True, size=(120, 40), auto_pilot=hang_up))
+    await waiting.until(lambda: source.controls.tuning.closed)
+    app._signalled()
+    await waiting.until(lambda: app._session_task is not None and app._session_task.cancelling())
+    assert not stuck.is_set()
+    app._signalled()
+    await running
+    assert stuck.is_set() and app.interrupted
 
 
 def leaving(pilot: Pilot[object]) -> bool:

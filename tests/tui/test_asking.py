@@ -1,6 +1,7 @@
 """Dialogs for questions of hosts: shown, answered, declined, and closed if the host no longer waits."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from pathlib import Path
 from tempfile import mkdtemp
@@ -10,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from cockpit.hosts.ssh.prompts import PromptQueue, Question, UnknownHostKey
+from cockpit.hosts.ssh.prompts import HostPrompter, PromptQueue, Question, UnknownHostKey
 from cockpit.model.clock import Clock
 from cockpit.model.events import HostChanged, HostSample, encode
 from cockpit.model.host.samples import HostConfig
@@ -21,9 +22,11 @@ from cockpit.recording.writer import RecordingWriter
 from cockpit.session.live import LiveSource
 from cockpit.session.loop import Session
 from cockpit.tui.app import CockpitApp
+from cockpit.tui.dialogs import prompt
 from cockpit.tui.dialogs.host_prompt import HostPromptScreen
+from tests import waiting
 from tests.hosts.sshd import Sshd, locked, public
-from tests.tui.driving import main, running_app, screen_text, until
+from tests.tui.driving import main, press, running_app, screen_text, until
 
 KEY = UnknownHostKey(
     where="web1:22",
@@ -54,6 +57,29 @@ async def open_question(pilot: Pilot[object]) -> Question:
     await until(pilot, is_open)
     assert isinstance(pilot.app.screen, HostPromptScreen)
     return pilot.app.screen.question
+
+
+async def test_keys_for_another_screen_answer_no_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prompt, "UNSEEN", math.inf)
+    async with running_app(size=(80, 24)) as (pilot, source):
+        source.controls.question = question = make_question()
+        await open_question(pilot)
+        await press(pilot, "q", "enter", "escape")
+        assert not question.given.done() and pilot.app.screen.query_one(Input).value == ""
+
+
+async def test_closed_queue_declines_open_and_later_questions() -> None:
+    queue = PromptQueue()
+    asking = HostPrompter(queue, lambda *_: None)
+    first = asyncio.create_task(asking.trust("web1", KEY))
+    await waiting.until(lambda: queue.first)
+    quiet = HostPrompter(queue, lambda *_: None)
+    quiet.quiet()
+    second = asyncio.create_task(quiet.secret("web1", "password"))
+    await waiting.until(lambda: queue.awaited)
+    queue.close()
+    assert await first is False and await second is None
+    assert await quiet.trust("web1", KEY) is False, "without a wait for the user"
 
 
 async def test_questions_are_answered_declined_and_withdrawn() -> None:

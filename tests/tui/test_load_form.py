@@ -97,6 +97,17 @@ def test_each_header_of_a_name_keeps_its_own_value() -> None:
     plan = replace(PLAN, headers=(("Cookie", "a=1"), ("X-Id", "7"), ("Cookie", "b=2")))
     shown = texts_of(plan)["headers"]
     assert changed(plan, headers=f"{shown}; Accept: a").headers == (*plan.headers, ("Accept", "a"))
+    plan = replace(PLAN, headers=(("X-Key", "s1"), ("X-Key", "s2")))
+    one, two, three = (("X-Key", value) for value in ("s1", "s2", "new"))
+    for typed, headers in (
+        ("x-key: new; X-Key: (not recorded)", (("x-key", "new"), two)),
+        ("X-Key: new; X-Key: (not recorded); X-Key: (not recorded)", (three, one, two)),
+        ("X-Key: (not recorded)", (one,)),
+    ):
+        assert changed(plan, headers=typed).headers == headers
+    with pytest.raises(UsageError, match=r"x-key: no value to keep for \(not recorded\)") as raised:
+        changed(plan, headers="; ".join(["X-Key: (not recorded)"] * 3))
+    assert raised.value.subject == "-H"
 
 
 UNEQUAL = replace(PLAN, duration=None, stages=(Stage(duration=3.0, rate=5.0), Stage(duration=9.0, rate=50.0)))

@@ -217,9 +217,9 @@ async def test_change_is_undone_after_confirmation() -> None:
 async def test_undo_is_not_confirmed_by_keys_for_another_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     async with tuning_panel(41.0) as (pilot, _, tuning):
         monkeypatch.setattr(prompt, "UNSEEN", math.inf)
-        await press(pilot, "ctrl+u", "enter", "y")
+        await press(pilot, "ctrl+u", "enter", "y", "escape", "q")
         assert isinstance(pilot.app.screen, ConfirmScreen)
-        await press(pilot, "escape")
+        await pilot.app.pop_screen()
         preview, prepared = tuning.preview_undo, asyncio.Event()
 
         async def slow_preview(letter: str = "") -> object:
@@ -229,7 +229,7 @@ async def test_undo_is_not_confirmed_by_keys_for_another_screen(monkeypatch: pyt
         tuning.preview_undo = slow_preview  # type: ignore[method-assign,assignment]
         await press(pilot, "ctrl+u", "escape")
         prepared.set()
-        await until_notice(pilot, "undo not confirmed: another screen is open; ^U: undo")
+        await until_notice(pilot, "undo not confirmed: its screen was closed or covered; ^U: undo")
         assert pilot.app.screen is main(pilot.app)
 
 

@@ -12,6 +12,7 @@ from cockpit.model.histogram import Histogram
 from cockpit.model.host.samples import ProcessCounters
 from cockpit.recording.reader import Recording
 from cockpit.session.controls import Action, Mode, PlaybackPhase, PlaybackStatus, immediate
+from cockpit.tui import status_lines
 from cockpit.tui.charts.latency import Latency
 from cockpit.tui.charts.throughput import Throughput, state_line
 from cockpit.tui.draw_context import DrawContext
@@ -23,7 +24,7 @@ from cockpit.tui.runs.strip_lines import VerdictStrip
 from cockpit.tui.runs.table import Runs, spawned_per_second
 from cockpit.tui.status_lines import TopLine
 from cockpit.tui.terminal.lines import Lines
-from cockpit.tui.terminal.styled_line import centred
+from cockpit.tui.terminal.styled_line import centred, clip
 from cockpit.tui.tiny_screen import TinyScreen
 from tests.tui.driving import context_of, plain
 from tests.tui.scenario import WALL, Scenario, plan, session_started
@@ -165,6 +166,17 @@ def test_saturation_of_many_workers_stays_in_the_top_line(monkeypatch: pytest.Mo
     assert "gen 90–97% · lag" in pane_text(TopLine(), context, 160, 1)
     for width in range(60, 160, 4):
         assert "GENERATOR SATURATED" in pane_text(TopLine(), context, width, 1)
+
+
+def test_failures_are_in_the_top_line_of_a_saturated_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = dataclasses.replace(context_of(Scenario().events(61.5)), recording="s.cockpit")
+    assert context.second is not None
+    monkeypatch.setattr(DrawContext, "second", replace(context.second, saturated=True))
+    words = " TARGET DOWN since 0:08 "
+    monkeypatch.setattr(status_lines, "alert", lambda _, room: clip(((words, "alarm"),), room))
+    for width in range(70, 160, 6):
+        text = pane_text(TopLine(), context, width, 1)
+        assert "GENERATOR SATURATED" in text and words.strip() in text
 
 
 def test_multiline_question_is_shown_as_single_text() -> None:

@@ -96,7 +96,7 @@ async def ending(*outputs: bytes) -> BaseException:
 
 def test_an_entry_of_the_history_with_an_impossible_time_is_left_out() -> None:
     facts = {"who": "x", "when": 1e300, "settings": [], "places": []}
-    lines = [f"/c\tapplied\t{json.dumps(facts | {'when': when})}" for when in (1.0, 1e300)]
+    lines = [f"/c\tapplied\t\t{json.dumps(facts | {'when': when})}" for when in (1.0, 1e300)]
     first, second = map(tuner._past, lines)
     assert first is not None and second is None
 

@@ -44,6 +44,10 @@ class UnknownHostKey:
 class Prompter(Protocol):
     """Prompts the user. Headless sessions have none and refuse hosts that need a prompt."""
 
+    @property
+    def closed(self) -> bool:
+        """Whether every prompt is declined."""
+
     async def secret(self, host: str, question: str) -> str | None:
         """Prompt for a passphrase or password; None: declined."""
 
@@ -62,6 +66,10 @@ class HostPrompter:
         self._asker = asker
         self._report = report
         self._at_once = True
+
+    @property
+    def closed(self) -> bool:
+        return self._asker.closed
 
     def quiet(self) -> None:
         """Prompt only when the user allows it, from now on."""
@@ -90,7 +98,7 @@ class HostPrompter:
 
     async def _turn(self, host: str, question: str) -> None:
         self._report(HostCondition.ASKING, question)
-        if not self._at_once:
+        if not self._at_once and not self._asker.closed:
             await self.wait_until_allowed(host)
 
 
@@ -115,6 +123,7 @@ class PromptQueue:
     def __init__(self) -> None:
         self._open: list[Question] = []
         self._waiting: list[asyncio.Event] = []
+        self.closed = False
 
     @property
     def first(self) -> Question | None:
@@ -129,6 +138,13 @@ class PromptQueue:
         """Allow all waiting hosts to prompt."""
         for event in self._waiting:
             event.set()
+
+    def close(self) -> None:
+        """Decline all open prompts, and every later one: there is no user."""
+        self.closed = True
+        self.invite()
+        for question in self._open:
+            question.answer(None)
 
     async def secret(self, host: str, question: str) -> str | None:
         answer = await self._put(host, question, None)
@@ -146,6 +162,8 @@ class PromptQueue:
             self._waiting.remove(event)
 
     async def _put(self, host: str, text: str, key: UnknownHostKey | None) -> str | bool | None:
+        if self.closed:
+            return None
         question = Question(host, text, key, asyncio.get_running_loop().create_future())
         self._open.append(question)
         try:

@@ -59,7 +59,7 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
     Ends with the selected knobs; with none if the user quits.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [close_binding(action="dismiss(())", description="quit")]
+    BINDINGS: ClassVar[list[BindingType]] = [close_binding(action="answer(())", description="quit")]
     DEFAULT_CSS = """
     KnobsScreen > Vertical { width: 100; overflow-y: auto; }
     KnobsScreen Checklist { height: auto; max-height: 16; margin: 1 0; background: $surface; }
@@ -83,9 +83,8 @@ class KnobsScreen(Dialog[tuple[str, ...]]):
 
     def action_go(self) -> None:
         """Start the search with the selected knobs."""
-        chosen = self.query_one(Checklist).selected
-        if chosen and self.is_seen:
-            self.dismiss(tuple(chosen))
+        if chosen := self.query_one(Checklist).selected:
+            self.action_answer(tuple(chosen))
         else:
             self.app.bell()
 
@@ -157,7 +156,11 @@ class AutopilotApp(TaskApp):
 
     async def approve(self, values: Mapping[str, str]) -> bool:
         question = Content(f"Try {values_words(values)}?")
-        return await self._answer(ConfirmScreen(question, "try it", "exclude it")) is True
+        answer = await self._answer(ConfirmScreen(question, "try it", "exclude it"))
+        if answer is None and self._pilot is not None:
+            # Without a terminal, nobody approves further values.
+            self._pilot.finish()
+        return answer is True
 
     async def keep(self, result: SearchResult) -> bool:
         state = self.session.state.autopilot

@@ -26,7 +26,9 @@ def ask_user(app: App[Any], screen: Screen[Any], pending: Callable[[], Question 
     """Open the dialog for a host's pending prompt, unless another dialog is open."""
     question = pending()
     if question is not None and app.screen is screen:
-        app.push_screen(HostPromptScreen(pending, question))
+        prompt = HostPromptScreen(pending, question)
+        prompt.open_by_itself()
+        app.push_screen(prompt)
 
 
 class HostPromptScreen(Dialog[None]):
@@ -87,8 +89,9 @@ class HostPromptScreen(Dialog[None]):
         return key_hints(("", "yes: store the key and connect"), ("", "no,"), (DialogKey.CLOSE, ": do not connect"))
 
     def _close(self, answer: str | bool | None) -> None:
-        self.question.answer(answer)
-        self.dismiss()
+        if self.is_seen:
+            self.question.answer(answer)
+            self.dismiss()
 
     def _still_asked(self) -> None:
         if self.pending() is not self.question and self.is_current:

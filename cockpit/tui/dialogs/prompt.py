@@ -20,7 +20,7 @@ from cockpit.tui.key_table import DialogKey, Shortcut, ViewKey
 
 DialogAnswer = TypeVar("DialogAnswer")
 
-# Seconds for which a dialog that opens by itself cannot be confirmed: keys under way were typed for another screen.
+# Seconds for which a dialog that opens by itself cannot be answered: keys under way were typed for another screen.
 UNSEEN = 0.5
 
 
@@ -40,12 +40,17 @@ class Dialog(ModalScreen[DialogAnswer]):
     _unseen_until = 0.0
 
     def open_by_itself(self) -> None:
-        """Ignore confirmations for UNSEEN seconds: no key of the user opens this dialog."""
+        """Ignore answers for UNSEEN seconds: no key of the user opens this dialog."""
         self._unseen_until = monotonic() + UNSEEN
 
     @property
     def is_seen(self) -> bool:
         return monotonic() >= self._unseen_until
+
+    def action_answer(self, answer: DialogAnswer) -> None:
+        """End with the answer."""
+        if self.is_seen:
+            self.dismiss(answer)
 
     def ask(self, app: App[Any], then: Callable[[DialogAnswer], object]) -> None:
         """Show the dialog; call `then` with the answer unless it is cancelled."""
@@ -133,8 +138,8 @@ class ConfirmScreen(Dialog[bool]):
     """A yes/no question; ends with True for yes. `yes` and `no` are the labels of the answers."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(f"{DialogKey.YES.key},enter", "confirm", "yes"),
-        close_binding(action="dismiss(False)", description="no"),
+        Binding(f"{DialogKey.YES.key},enter", "answer(True)", "yes"),
+        close_binding(action="answer(False)", description="no"),
     ]
     DEFAULT_CSS = """
     ConfirmScreen > VerticalScroll { width: 100; border: solid $cockpit-warn; }
@@ -153,10 +158,6 @@ class ConfirmScreen(Dialog[bool]):
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
-
-    def action_confirm(self) -> None:
-        if self.is_seen:
-            self.dismiss(True)
 
 
 class FilterScreen(TextDialog):

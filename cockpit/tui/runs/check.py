@@ -42,7 +42,7 @@ class CheckScreen(Dialog[None]):
     recorded. A run that this screen started is stopped after the check, or when the screen is closed.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [close_binding(MainKey.CHECK, action="close")]
+    BINDINGS: ClassVar[list[BindingType]] = [close_binding(MainKey.CHECK)]
     DEFAULT_CSS = """
     CheckScreen > Vertical { width: 100; }
     """
@@ -70,9 +70,8 @@ class CheckScreen(Dialog[None]):
         self._poll = self.set_interval(POLL, self._update)
         self._update()
 
-    def action_close(self) -> None:
+    def on_unmount(self) -> None:
         self._stop()
-        self.dismiss()
 
     def _stop(self) -> None:
         """Stop the load that this screen started."""

@@ -51,18 +51,23 @@ class ConfirmedChange:
         self._run = session.state.running
         if self.waiting:
             tuning.await_baseline(baseline_wait(session.state) + MARGIN)
+            app.run_work(self._wait())
         else:
             self.apply()
 
-    def poll(self) -> None:
+    async def _wait(self) -> None:
         """Apply the change when the baseline is complete; give up if the load ended."""
-        if not self.waiting:
-            return
-        state = self._session.state
-        if state.running != self._run:
-            self._give_up(f"not applied: the load ended before the baseline was complete; {MainKey.TUNE}: tune", True)
-        elif baseline_wait(state) == 0.0:
-            self.apply()
+
+        def is_over(state: State) -> bool:
+            return not self.waiting or state.running != self._run or not baseline_wait(state)
+
+        with suppress(EndOfSession):
+            state = await self._session.until(is_over)
+            if self.waiting and state.running == self._run:
+                self.apply()
+            elif self.waiting:
+                ended = "the load ended before the baseline was complete"
+                self._give_up(f"not applied: {ended}; {MainKey.TUNE}: tune", True)
 
     def apply(self) -> None:
         """Apply the change now. From here on it extends the run."""
@@ -118,7 +123,7 @@ async def ask_to_undo(app: CockpitApp, tuning: LiveTuning, letter: str, undo: Ca
         undo(letter)
         return
     if not screen.is_active:
-        app.show_notice(f"undo not confirmed: another screen is open; {MainKey.UNDO}: undo", matter="undo")
+        app.show_notice(f"undo not confirmed: its screen was closed or covered; {MainKey.UNDO}: undo", matter="undo")
         return
     title = f"undo {preview.letter} on {sanitize(preview.host)}?"
     confirm = ConfirmScreen(content(preview_lines([preview])), "undo", "leave it active", title)
