@@ -166,6 +166,18 @@ def test_stacks_of_profilers_of_a_language_are_bounded_and_neutralised(awk: str,
     assert max(stack.count(";") for stack in part.stacks) < MAX_DEPTH
 
 
+def test_samples_of_a_short_run_come_with_its_time(tmp_path: Path) -> None:
+    """Otherwise a slice has more samples than its processes can have had."""
+    times = tmp_path / "times"
+    times.write_text("0.6\n1.1\n")
+    command = f"time=$(head -n 1 {times}); sed -i 1d {times}; [ $time ] && sleep $time && echo 'f 3' && echo +ended"
+    with subprocess.Popen(["sleep", "1000"]) as watcher:
+        settings = {"stacks": command, "name": "a", "expected": "1", "watcher": str(watcher.pid), "source": "py-spy"}
+        (part,) = folded("", status=1, **settings)
+    assert part.stacks == {"a;f": 6}
+    assert part.end - part.start > 1.6
+
+
 @pytest.mark.parametrize(
     "lines",
     [

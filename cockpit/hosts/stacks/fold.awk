@@ -56,7 +56,8 @@ function is_command() { return ("stacks" in ENVIRON) && ENVIRON["stacks"] != "" 
 # Return 0 after the end of the watcher, 1 after a run that failed, which ends the watcher.
 function run_command(command,   line, ended) {
   for (failed = 0; !failed && read_stat(ENVIRON["watcher"]) && stat_state != "Z";) {
-    start = read_uptime()
+    # The samples of a run that was too short for a slice are part of the next one.
+    if (!samples) start = read_uptime()
     ended = 0
     while ((command | getline line) > 0) {
       if (line == "+ended") ended++
