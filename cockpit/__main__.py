@@ -1,4 +1,4 @@
-"""`cockpit`, and `python -m cockpit`. During the imports Ctrl-C ends the process at once, without a traceback."""
+"""`cockpit`, and `python -m cockpit`. Before and after the command Ctrl-C ends the process without a traceback."""
 
 import signal
 import sys
@@ -9,10 +9,17 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
 
 def main() -> int:
     from cockpit.cli import main as command
+    from cockpit.model.errors import EXIT_INTERRUPTED
 
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
+        return command()
+    try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    return command()
+        return command()
+    except KeyboardInterrupt:  # the command has begun to end, or not begun
+        return EXIT_INTERRUPTED
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from tests import parts
 HANGS = """\
 import asyncio
 from tests import conftest
-conftest.HANG = 0.2
+conftest.HANG = 3
 
 def test_hangs():
     asyncio.run(asyncio.Event().wait())
@@ -33,7 +33,7 @@ def test_failed_check_prints_its_output_and_others_run(capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("files", "ci", "failed", "reasons"),
     [
-        ([SKIPS, HANGS, FAILS], "true", 3, ["skipped, but CI=true", "hung for 0.2 s", "At index 0 diff: 1 != 2"]),
+        ([SKIPS, HANGS, FAILS], "true", 3, ["skipped, but CI=true", "hung for 3 s", "At index 0 diff: 1 != 2"]),
         ([SKIPS, CRASHES], "false", 0, ["1 skipped", "1 of 2 processes crashed in test_1.py::test_crashes"]),
     ],
 )

@@ -297,7 +297,7 @@ _FLAGS: dict[str, FlagTable | Callable[[], FlagTable]] = {
         *_PROBE,
     ),
     "tune undo": (
-        Flag("change", str, "name from `history` (default: the newest applied change)", nargs="?"),
+        Flag("change", str, "name from `history` (default: an interrupted one, else the newest applied)", nargs="?"),
         _TUNED_HOST,
         *_PROBE,
     ),

@@ -163,7 +163,7 @@ formats, detected by the content: ab -g, hey -o csv, oha --output-format csv,
     "tune set": """Change settings as one transaction: back up, edit, test, reload, verify; roll back if anything fails.
   cockpit tune spare-servers set MaxSpareServers=30 MinSpareServers=20 --dry-run
   cockpit tune spare-servers set MaxSpareServers=30 --confirm-within 60s""",
-    "tune undo": """Undo the newest applied change, or the named one; repeat it to return to the original values.
+    "tune undo": """Undo the named, an interrupted or the newest applied change; repeat it for the original values.
   cockpit tune spare-servers undo
   cockpit tune spare-servers undo 3f2a9c1e
   cockpit tune http://web1/ undo 3f2a9c1e --host web1   # no profile""",

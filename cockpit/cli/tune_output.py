@@ -197,6 +197,8 @@ async def resolve_interrupted(tuning: LiveTuning, hosts: Iterable[str]) -> None:
     for host in hosts:
         await tuning.interrupted.find(host)
     for host, past in tuple(tuning.interrupted.changes):
+        if (host, past) not in tuning.interrupted.changes:
+            continue  # ended by the one before
         text = sanitize(interruption_words(host, past))
         if not sys.stdin.isatty():
             print(f"{text}; `cockpit tune PROFILE undo {past.name}` rolls it back", file=sys.stderr)

@@ -38,6 +38,8 @@ _CONNECT, _JOIN, _PLACE = 10.0, 30.0, 20.0
 _PING, _FIRST_PINGS = 0.5, 20
 # Maximum characters of a machine's name.
 _NAME = 64
+# Why a generator is lost whose connection ended.
+WORKER_ENDED = "its Dask worker ended"
 
 
 class DaskLauncher:
@@ -196,7 +198,7 @@ class DaskLauncher:
         if isinstance(event[1], dict) and event[1].get("action") == "remove-worker":
             for machine in self.generators:
                 if machine.address == event[1].get("worker"):
-                    self._lose(machine, "its Dask worker ended")
+                    self._lose(machine, WORKER_ENDED)
 
     async def _watch(self, machine: RemoteGenerator) -> None:
         while not machine.lost:
@@ -207,6 +209,8 @@ class DaskLauncher:
             except TimeoutError:
                 if machine.silence > machine.timeout:
                     self._lose(machine, f"no answer for {machine.silence:.1f} s")
+            except OSError:  # Dask could not reach it: the scheduler's event may come later
+                self._lose(machine, WORKER_ENDED)
             except Exception as error:  # an error of Dask, or any exception of the generator
                 self._lose(machine, _reason(error))
             else:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from cockpit.analysis.words.timeline import settings_words
 from cockpit.model.errors import ChangeRefused, CockpitError
 from cockpit.model.knobs import SECRET, Knob
-from cockpit.tuning.applied import HistoryEntry, HistoryState
+from cockpit.tuning.applied import ChangeFailed, HistoryEntry, HistoryState
 from cockpit.tuning.history import state_words, unfinished, urgency
 from cockpit.tuning.remote import Remote
 from cockpit.tuning.tuner import Tuner
@@ -80,8 +80,8 @@ class InterruptedChanges:
     async def _roll_back(self, host: str, past: HistoryEntry) -> None:
         try:
             await self._tuner.force_undo(self._remotes[host], host, past)
-        except ChangeRefused:
-            # It may have ended elsewhere, or by a newer change.
+        except (ChangeRefused, ChangeFailed):
+            # It may have ended elsewhere, by a newer change, or incompletely.
             with suppress(CockpitError):
                 await self.find(host)
             raise

@@ -42,7 +42,6 @@ class KnobReader:
         """Read a knob on its host. `known`: files that were read for other knobs. Raises HostError, ChangeRefused."""
         known = {} if known is None else known
         changes = self._changes
-        self._whys.pop(knob.name, None)
         value = await self._tuner.read(self._remotes[knob.host], knob, known)
         if changes != self._changes:
             # The value, and known files, may be older than the change.
@@ -93,7 +92,7 @@ class KnobReader:
             except Exception as error:
                 detail = str(error) if isinstance(error, CockpitError) else internal_error(error)
                 self._report_problem(knob, detail)
-                self._whys.setdefault(knob.name, detail)
+                self._whys[knob.name] = detail
         return bool(knobs)
 
     def settings(self, values: NewValues) -> tuple[Setting, ...]:
@@ -103,11 +102,11 @@ class KnobReader:
     def update(self, settings: Iterable[Setting]) -> None:
         """Report the values that a change has read back: other values are set elsewhere."""
         self._changes += 1
-        self._whys.clear()
         values = {setting.knob: setting.new for setting in settings}
         for knob in self._knobs:
             if knob.name in values:
                 self._report(knob, values[knob.name])
+                self._whys.pop(knob.name, None)
 
     async def _why_inactive(self, knob: Knob, known: Mapping[tuple[str, bool], HostFile]) -> str:
         """Return why a value in a conditional section is not active; "" if it is, or nothing is known. The server is

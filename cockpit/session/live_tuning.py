@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 from cockpit.analysis.rounds import WASHOUT, RoundsPlan
@@ -100,8 +100,7 @@ class LiveTuning:
 
     async def refresh(self) -> None:
         """Read the value of every knob again."""
-        for host in {knob.host for knob in self._knobs.values()}:
-            await self.read_host(host)
+        await asyncio.gather(*map(self.read_host, {knob.host for knob in self._knobs.values()}))
 
     async def watch_values(self) -> None:
         """Read all values again and again until cancelled, except during changes and rounds: other programs and people
@@ -181,6 +180,10 @@ class LiveTuning:
                 finally:
                     if not (report.active and report.letter in self._changes.active):
                         self.extension.release()
+        for host in {host for host, _ in self.interrupted.changes} & {change.host for change in changes}:
+            # A newer change ends an incomplete rollback of the same value.
+            with suppress(CockpitError):
+                await self.interrupted.find(host)
         return tuple(changes)
 
     def confirm(self) -> None:
@@ -321,7 +324,7 @@ class LiveTuning:
     ) -> RoundsResult:
         chosen = afterwards.side(subject.active, conclusion.outcome, conclusion.verdict)
         letter, why, sibling = "", "", ""
-        approval = Approval(2 * _CHECKED, _checked, asked=False) if self._traffic else None
+        approval = Approval(_CHECKED + 10.0, _checked, asked=False) if self._traffic else None
         final = {} if afterwards is FinalSide.RESTORED else subject.final(chosen, conclusion.verdict)
         for host, new in final.items():
             values = self._changes.by_host(new)[host]

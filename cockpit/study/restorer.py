@@ -24,6 +24,7 @@ from cockpit.session.live_session import LiveSession
 from cockpit.session.recovery import restore
 from cockpit.study.journal import FolderLock, Journal, LockRole, read_journal, write_journal
 from cockpit.study.standby import DONE, READY
+from cockpit.tuning.applied import ChangeFailed
 
 # Seconds for which unreachable hosts are retried, and between two attempts.
 TRIES_FOR = 600.0
@@ -102,11 +103,13 @@ def attempts(folder: Path, deadline: float) -> int:
             return 0
         except CockpitError as error:
             why = sanitize(str(error), 1000)
+            # Each attempt would reload the server again.
+            is_final = isinstance(error, ChangeFailed) and not error.is_loss
         if why != reported:
             with os.fdopen(open_new(folder / LOG, os.O_APPEND), "a") as log:
                 log.write(f"{why}\n")
             reported = why
-        if time.monotonic() > deadline:
+        if is_final or time.monotonic() > deadline:
             return 1
         time.sleep(PAUSE)
 
@@ -135,7 +138,7 @@ async def restore_settings(folder: Path, journal: Journal, recording: Path) -> J
     left = journal.left_on(failed)
     write_journal(folder, left)
     if failed:
-        raise next(iter(failed.values()))
+        raise max(failed.values(), key=lambda error: error.is_loss)
     return left
 
 

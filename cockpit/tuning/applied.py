@@ -96,6 +96,7 @@ class ChangeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 class HistoryState(StrEnum):
     """State of a change in a host's history. Rolled back: by the host itself. Undone: by a later change.
+    Kept: what its rollback left is accepted.
 
     Of an unfinished change the new values may be active.
     """
@@ -107,6 +108,7 @@ class HistoryState(StrEnum):
     UNDER_WAY = "under way"
     INTERRUPTED = "incomplete"
     PARTIAL = "not rolled back completely"
+    KEPT = "left as it is"
 
     @property
     def is_unfinished(self) -> bool:

@@ -142,7 +142,7 @@ async def require_rolled_back(
         f"the reload fails with the original files too: {why}" for word, _, why in outcome.failed if word == "reload"
     ]
     if problems:
-        again = f"remove the cause, then repeat it: cockpit tune PROFILE undo {past.name}"
+        again = f"remove the cause, then repeat it: cockpit tune PROFILE undo {past.name}; or U, `leave` on the screen"
         raise ChangeFailed(f"{past.name}: not rolled back completely: {'; '.join(problems)}; {again}", subject=host)
 
 

@@ -31,7 +31,7 @@ def months(random: np.random.Generator) -> list[PastCheck]:
         metrics = {"rate": 500 * math.exp(random.normal(0, 0.02)), "p50": 0.002, "p99": p99, "failed.share": 0.0}
         checks.append(
             PastCheck(
-                wall=number * 24 * HOUR,
+                wall=(number + 0.5) * 24 * HOUR,
                 release="v2\x1b[2J" if later else "v1",
                 machine="b" if later else "a",
                 plan=LoadPlan(url="http://web1/", rate=500.0),
@@ -115,7 +115,7 @@ def test_change_point_names_the_release(tmp_path: Path) -> None:
     (folder() / "shop.ndjson").write_bytes(b"\n".join([b"\x00\xff{", *lines, b'{"wall": "x"}', lines[0][:40]]))
     found = msgspec.json.decode(in_process("history", "shop", "--json").stdout, type=HistoryJson)
     [change] = found.changes
-    assert (change.metric, change.wall, change.release[:2]) == ("p99", 25 * 24 * HOUR, "v2")
+    assert (change.metric, change.wall, change.release[:2]) == ("p99", 25.5 * 24 * HOUR, "v2")
     assert change.after / change.before == pytest.approx(1.3, abs=0.04) and change.p <= 0.01
     text = in_process("history", "shop").stdout
     assert re.search(r"^ {57}▲ 1970-01-26 v2", text, re.MULTILINE), "the sign is below the first check with v2"

@@ -95,7 +95,7 @@ def test_duet_reads_its_log_once_with_the_urls_of_both_targets(url: str, tmp_pat
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     threading.Thread(target=pipe.write_text, args=(text,), daemon=True).start()
-    done = cockpit("duet", url, other, "--replay-log", pipe, "--no-tui", "--no-record", timeout=30)
+    done = cockpit("duet", url, other, "--replay-log", pipe, "--no-tui", "--no-record")
     assert "pipe: 2 requests over 0.1 s" in done.stderr, done.stderr
     assert done.returncode == 0, done.stderr
 

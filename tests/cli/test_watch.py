@@ -32,6 +32,16 @@ def test_load_of_the_profile_is_not_sent(load: str, tmp_path: Path) -> None:
     assert json.loads(run.stdout)["sent"] == 0
 
 
+def test_flags_name_no_hosts_beside_those_of_the_profile(tmp_path: Path) -> None:
+    """The command that undoes the change of a log would be refused."""
+    (tmp_path / "x.toml").write_text('[target]\nurl = "http://127.0.0.1:9/"\n[[host]]\nname = "web1"\n')
+    run = cockpit("watch", tmp_path / "x.toml", "--trust", "--host", "web2")
+    assert (run.returncode, run.stderr.strip()) == (
+        2,
+        "cockpit: --host: conflicts with the hosts of the profile; leave it out, or name a URL",
+    )
+
+
 def test_summary(tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     log.write_text('1.2.3.4 - - [x] "GET / HTTP/1.1" 200 17 "-" "agent" 1500\n')

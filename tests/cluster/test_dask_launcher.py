@@ -25,7 +25,7 @@ import pytest_asyncio
 from cockpit import __version__
 from cockpit.cluster import dask_launcher, generator_actor, over_ssh
 from cockpit.cluster.certificates import session_certificate
-from cockpit.cluster.dask_launcher import DaskLauncher
+from cockpit.cluster.dask_launcher import WORKER_ENDED, DaskLauncher
 from cockpit.cluster.install import install, wheel
 from cockpit.cluster.over_ssh import cluster_over_ssh
 from cockpit.cluster.programs import GeneratorVersions
@@ -98,7 +98,7 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clu
 def programs(sshd: Sshd) -> list[psutil.Process]:
     """Return the processes that were started over this server, and their descendants."""
     found = []
-    for process in psutil.process_iter():
+    for process in psutil.process_iter(["cmdline"]):
         with suppress(psutil.Error):
             if process.environ().get("COCKPIT_TEST_CLUSTER") == str(sshd.directory):
                 found.append(process)
@@ -106,7 +106,8 @@ def programs(sshd: Sshd) -> list[psutil.Process]:
 
 
 def generator_process(sshd: Sshd) -> psutil.Process:
-    return next(each for each in programs(sshd) if each.cmdline()[-2:] == ["cockpit.cluster.program", "generator"])
+    program = ["cockpit.cluster.program", "generator"]
+    return next(each for each in programs(sshd) if (each.info["cmdline"] or [])[-2:] == program)
 
 
 async def start_load(launcher: DaskLauncher, load: LoadPlan, outcome: Outcome) -> LoadRun:
@@ -226,17 +227,18 @@ async def test_scheduler_with_wrong_certificate_is_refused(cluster: Cluster, mon
 async def test_load_of_dead_generator_moves_to_other(cluster: Cluster) -> None:
     """The last test with this cluster, which stays without the dead generator."""
     outcome = Outcome()
+    process = generator_process(cluster.sshd)
     async with serving(always(SMALL)) as server:
-        run = await start_load(cluster.launcher, plan(server.url, rate=200.0, requests=600), outcome)
+        run = await start_load(cluster.launcher, plan(server.url, rate=200.0, requests=2000), outcome)
         await all_send(outcome)
-        generator_process(cluster.sshd).kill()
+        process.kill()
         await finish(run)
     [lost] = [event for event in outcome.events if isinstance(event, GeneratorLost)]
     assert [(loss.worker, loss.detail) for loss in outcome.lost] == [
-        (NAMES.index(lost.machine), f"{lost.machine}: its Dask worker ended")
+        (NAMES.index(lost.machine), f"{lost.machine}: {WORKER_ENDED}")
     ]
     assert outcome.ended.reason == "completed" and "partial" in outcome.ended.detail
-    assert outcome.total("completed") == 600
+    assert outcome.total("completed") == 2000
 
 
 @pytest.mark.lab

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 
 from tests.load.servers import stop_listening
+from tests.waiting import until
 
 
 class Link:
@@ -25,9 +26,16 @@ class Link:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, target: int) -> Link:
-        """Listen; after `stop`, on the same port."""
+        """Listen; after `stop`, on the same port, which another test may use for a moment."""
+
+        async def listen() -> asyncio.Server | None:
+            with suppress(OSError):
+                return await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+            return None
+
         self._target = target
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await until(listen)
+        assert self._server is not None
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

@@ -15,6 +15,7 @@ import asyncssh
 
 from cockpit.demo.sshhost import CIPHER
 from tests.load.servers import stop_listening
+from tests.waiting import until
 
 CHUNK = 65536
 
@@ -59,16 +60,23 @@ class Sshd:
         key.write_public_key(self.directory / "authorized_keys")
 
     async def start(self) -> Sshd:
-        self._listener = await asyncssh.listen(
-            "127.0.0.1",
-            self.port,
-            server_host_keys=self._certified_keys or [self.host_key],
-            authorized_client_keys=str(self.directory / "authorized_keys"),
-            encryption_algs=[CIPHER],
-            server_factory=lambda: _Authentication(self, self._connections),
-            encoding=None,
-            reuse_address=True,
-        )
+        """Listen; after `stop`, on the same port, which another test may use for a moment."""
+
+        async def listen() -> asyncssh.SSHAcceptor | None:
+            with contextlib.suppress(OSError):
+                return await asyncssh.listen(
+                    "127.0.0.1",
+                    self.port,
+                    server_host_keys=self._certified_keys or [self.host_key],
+                    authorized_client_keys=str(self.directory / "authorized_keys"),
+                    encryption_algs=[CIPHER],
+                    server_factory=lambda: _Authentication(self, self._connections),
+                    encoding=None,
+                    reuse_address=True,
+                )
+            return None
+
+        self._listener = await until(listen)
         self.port = self._listener.get_port()
         self.write_config()
         if not self.known_hosts.exists():

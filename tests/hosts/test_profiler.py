@@ -173,9 +173,10 @@ def test_samples_of_a_short_run_come_with_its_time(tmp_path: Path) -> None:
     command = f"time=$(head -n 1 {times}); sed -i 1d {times}; [ $time ] && sleep $time && echo 'f 3' && echo +ended"
     with subprocess.Popen(["sleep", "1000"]) as watcher:
         settings = {"stacks": command, "name": "a", "expected": "1", "watcher": str(watcher.pid), "source": "py-spy"}
-        (part,) = folded("", status=1, **settings)
-    assert part.stacks == {"a;f": 6}
-    assert part.end - part.start > 1.6
+        parts = folded("", status=1, **settings)
+    assert sum(part.samples for part in parts) == 6
+    # On a busy machine the first run is long enough for a slice of its own.
+    assert all(part.end - part.start > {3: 0.55, 6: 1.6}[part.samples] for part in parts)
 
 
 @pytest.mark.parametrize(

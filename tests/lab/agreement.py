@@ -96,9 +96,9 @@ def wrk(url: str, script: Path, *flags: str) -> Result:
     return Result(requests, size, None, errors, requests / microseconds * 1e6, p50, p99)
 
 
-def httperf(url: str, requests: int) -> Result:
-    """Open connections at RATE, independent of the server: open load."""
-    output = httperf_output(url, RATE, requests)
+def httperf(url: str, requests: int, per_second: int) -> Result:
+    """Open connections at this rate, independent of the server: open load."""
+    output = httperf_output(url, per_second, requests)
     responses = int(output.number(r"replies (\d+)"))
     head, body = (output.number(rf"Reply size \[B\]:.* {part} ([\d.]+)") for part in ("header", "content"))
     errors, rate = int(output.number(r"Errors: total (\d+)")), output.number(r"Request rate: ([\d.]+) req/s")
@@ -118,12 +118,12 @@ def closed_load(url: str, directory: Path, *, kept: bool, requests: int = REQUES
     }
 
 
-def open_load(url: str, *, requests: int = REQUESTS) -> tuple[str, Generators]:
-    """Return a title and the generators under open load at RATE."""
-    generators: Generators = {"cockpit": lambda: cockpit(url, requests=requests, rate=float(RATE), keepalive=False)}
+def open_load(url: str, *, requests: int = REQUESTS, rate: int = RATE) -> tuple[str, Generators]:
+    """Return a title and the generators under open load."""
+    generators: Generators = {"cockpit": lambda: cockpit(url, requests=requests, rate=float(rate), keepalive=False)}
     if shutil.which("httperf"):
-        generators["httperf"] = lambda: httperf(url, requests)
-    return f"open, {RATE}/s, n={requests}, a new connection each", generators
+        generators["httperf"] = lambda: httperf(url, requests, rate)
+    return f"open, {rate}/s, n={requests}, a new connection each", generators
 
 
 def in_rounds(web1: Host, generators: Generators, rounds: int) -> Results:

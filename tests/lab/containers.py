@@ -8,7 +8,7 @@ import secrets
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,6 +64,11 @@ class Container(NamedTuple):
         listed = self.run("for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || cat $p/comm; done 2>/dev/null", check=False)
         return sorted(name for name in listed.split() if name not in ("nginx", "cat"))
 
+    def answers(self) -> bool:
+        with suppress(httpx.HTTPError):
+            return httpx.get(self.url, verify=False, timeout=30).is_success
+        return False
+
     async def probe(self) -> str:
         """Request a page; return the problem, "" if there is none."""
         try:
@@ -103,6 +108,7 @@ def container(directory: Path, *, whole: bool = True) -> Iterator[Container]:
         running = Container(name, port, file, inside, pid_file)
         # The overlay also shows cockpit's state of this machine.
         running.run("rm -rf /root/.local/state/webcockpit")
+        wait_until(running.answers)
         yield running
     finally:
         podman("rm", "--force", "--time=1", name, check=False)
@@ -132,7 +138,7 @@ def _accepts(address: Path) -> bool:
 async def response_from(url: str) -> httpx.Response:
     """Request a page. Raises httpx.HTTPError."""
     # Certificates, which a container's pages do not need, take 25 ms of CPU time to load.
-    async with httpx.AsyncClient(timeout=2, verify=False) as client:
+    async with httpx.AsyncClient(timeout=30, verify=False) as client:
         return await client.get(url)
 
 

@@ -93,7 +93,10 @@ class Keeper:
         self.directory = state.directory(self.number)
         quotas.remove(self.number)
         state.remove_files(self.number)
-        self.directory.mkdir(parents=True)
+        # Another lab may remove the folder above in between.
+        while not self.directory.exists():
+            with suppress(FileNotFoundError):
+                self.directory.mkdir(parents=True)
         self.directory.chmod(0o700)
         self.log = self.directory / "keeper.log"
         self.log.touch()

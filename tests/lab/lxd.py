@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.lab.containers import CONFIGURATION, INSIDE, Container
-from tests.waiting import free_port
+from tests.waiting import free_port, wait_until
 
 # Links and directories of the container's root besides /usr.
 _LINKS = ("bin", "sbin", "lib", "lib64")
@@ -69,7 +69,9 @@ def container(directory: Path) -> Iterator[Container]:
         lxc("config", "set", name, "raw.lxc", f"lxc.init.cmd = {INSIDE}/{start.name}")
         lxc("start", name)
         pid_file.write_text(str(json.loads(lxc("query", f"/1.0/instances/{name}/state"))["pid"]))
-        yield Container(name, port, file, f"{INSIDE}/{file.name}", pid_file)
+        running = Container(name, port, file, f"{INSIDE}/{file.name}", pid_file)
+        wait_until(running.answers)
+        yield running
     finally:
         lxc("delete", "--force", name, check=False)
 

@@ -155,7 +155,9 @@ def _running(kind: str, root: Path, user: int | None, more: str) -> Iterator[Mas
     words = shlex.split(command.format(root=root))
     words[0] = shutil.which(words[0], path="/usr/sbin:/usr/bin") or words[0]
     subprocess.run(words, cwd=root, check=True, capture_output=True, user=user)
-    wait_until(lambda: (root / "server.pid").exists() and (master.workers or kind == "lighttpd"))
+    pid = root / "server.pid"
+    # The file is empty for a moment.
+    wait_until(lambda: pid.exists() and pid.read_text().strip() and (master.workers or kind == "lighttpd"))
     process = psutil.Process(master.pid)
     tree = [process, *process.children()]
     try:

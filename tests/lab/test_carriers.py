@@ -265,7 +265,7 @@ async def test_container_is_changed_from_outside_and_restarted(
     nginx: Container, outer: FaultyShell, tmp_path: Path
 ) -> None:
     before = nginx.file.read_bytes()
-    tuner, impatient = (Tuner(nginx.probe, Timeouts(effect=seconds), port_on=unknown_port) for seconds in (60, 5))
+    tuner, impatient = (Tuner(nginx.probe, Timeouts(effect=seconds), port_on=unknown_port) for seconds in (60, 10))
     knob = restarting(nginx, test=f"podman exec {nginx.name} nginx -t -c {nginx.inside}")
     assert len(nginx.processes) == 2
     applied = await tuner.apply(outer, "web1", [(knob, "3")])

@@ -176,6 +176,6 @@ async def test_request_bodies(name: str) -> None:
     """The server may respond before it has read the whole body."""
     with running(name) as site:
         outcome = await engine_load(site.plan("/small", requests=40, streams=5, method="POST", body="b" * 200_000))
-        assert outcome.errors == {}
+        assert outcome.errors == {}, (outcome.total("retries"), outcome.total("reconnects"))
         assert sum(outcome.statuses.values()) == 40
         wait_until(lambda: site.served()[0].total() == 40)

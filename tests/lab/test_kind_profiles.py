@@ -69,15 +69,23 @@ async def test_php_needs_a_connection_of_mariadb_for_each_of_its_processes(lab: 
     # One connection more is for an administrator.
     assert refused.counts.failed > 0 and refused.counts.statuses[200] <= 1.1 * 2.0 * 11 / 0.05
     assert all(one.counts.failed == 0 and set(one.counts.statuses) == {200} for one in served)
-    created = [threads(one) for one in served]
-    assert created[0] is not None and created[1] is not None and created[0] > 10 * created[1]
+    # Threads per response; those of the start may be counted.
+    created = [(threads(one) or 0.0) * 2.0 / one.counts.statuses[200] for one in served]
+    assert created[0] > 0.5 > created[1]
 
 
 async def test_the_kernel_drops_connections_that_find_the_accept_queue_full(lab: Lab) -> None:
     before = lab.web1.run("cat /proc/sys/net/core/somaxconn").stdout
     limits = {"somaxconn": "4"}, {"somaxconn": "1024"}
-    results = await measured(lab, "kernel", SERVICE, gunicorn.CASE.stop, limits, 3.0)
-    short, long = (metric_value(one, "web1.listen.ListenOverflows") for one in results)
+
+    def overflows(result: RunResult) -> float | None:
+        """Return the connections that found the queue full; None: there were too few samples."""
+        return metric_value(result, "web1.listen.ListenOverflows")
+
+    results = await measured(
+        lab, "kernel", SERVICE, gunicorn.CASE.stop, limits, 3.0, lambda *results: overflows(results[-1]) is not None
+    )
+    short, long = map(overflows, results)
     # How late such a connection is depends on what repairs it: a repeated SYN or SYN-ACK after a second, or the request
     # itself, which the client repeats much earlier.
     assert short and long == 0

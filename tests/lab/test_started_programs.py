@@ -164,7 +164,7 @@ async def test_a_value_that_does_not_become_active_is_rolled_back(programs: Prog
     await programs.up(unit)
     try:
         with pytest.raises(ChangeRolledBack, match=r"it is still 33: the host ignored 44"):
-            await programs.tuner(unit, 30.0).apply(programs.shell, "web1", [(knobs["backlog"], "44")])
+            await programs.tuner(unit, 60.0).apply(programs.shell, "web1", [(knobs["backlog"], "44")])
         assert programs.files() == files
     finally:
         run(f"rm -r {drop_in} && systemctl daemon-reload && systemctl restart {unit}")

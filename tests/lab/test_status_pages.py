@@ -19,7 +19,7 @@ server {{
     location / {{ return 204; }}
 }}
 server {{ listen 127.0.0.1:{port}; server_name other.example; location /named {{ stub_status; }} }}
-server {{ listen unix:/run/cockpit-test.sock; location /socket {{ stub_status; }} }}
+server {{ listen unix:/run/cockpit-test-{port}.sock; location /socket {{ stub_status; }} }}
 server {{ listen 127.0.0.1:{port}; server_name x.example; location ~ ^/s {{ stub_status; }} }}
 """
 PASSING = """location /www-status {{
@@ -65,7 +65,7 @@ async def test_pages_of_nginx_and_of_a_pool_behind_it() -> None:
                 f"{place}:4 is not used: {url}/refused: 403: does the location allow this host? allow 127.0.0.1",
                 f"{place}:12 is not used: {url}/named: 204 instead of the page; "
                 "its site has the name other.example, not 127.0.0.1",
-                f"{place}:13 is not used: it cannot be requested on this host at unix:/run/cockpit-test.sock",
+                f"{place}:13 is not used: it cannot be requested on this host at unix:/run/cockpit-test-{port}.sock",
                 f"{place}:14 is not used: its location is a regular expression",
             ]
         # Only FastCGI, without a web server that passes the path.

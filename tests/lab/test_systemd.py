@@ -168,7 +168,8 @@ async def test_a_drop_in_of_others_overrides_the_change(machine: Booted, shell: 
 async def test_a_value_with_which_the_server_cannot_start(machine: Booted, shell: Shell, impatient: Tuner) -> None:
     files, limit = units(machine), machine.limit()
     with pytest.raises(ChangeRolledBack, match="rolled back"):
-        await impatient.apply(shell, "web1", [(KNOBS["LimitNOFILE"], "3")])
+        # The old server has the same time to start again.
+        await tuner_of(machine, 20.0).apply(shell, "web1", [(KNOBS["LimitNOFILE"], "3")])
     assert (units(machine), machine.limit()) == (files, limit)
     assert (await response_from(machine.url)).text == "hello\n"
     for one in systemd.candidates(MASTER._replace(unit="gone.service")):

@@ -200,8 +200,8 @@ async def run_with_loss(load: dict[str, Any], at: int = 20) -> Outcome:
         {"rate": 600.0},
         {"rate": 600.0, "arrivals": "poisson"},
         {"rate": 600.0, "warmup": 0.2},
-        {"concurrency": 8, "think_time": ThinkTime(seconds=0.01)},
-        {"concurrency": 8, "think_time": ThinkTime(seconds=0.01), "warmup": 0.2},
+        {"concurrency": 8, "think_time": ThinkTime(seconds=0.03)},
+        {"concurrency": 8, "think_time": ThinkTime(seconds=0.03), "warmup": 0.2},
     ],
 )
 async def test_all_requests_of_counted_run_are_sent(load: dict[str, Any]) -> None:
@@ -213,8 +213,8 @@ async def test_all_requests_of_counted_run_are_sent(load: dict[str, Any]) -> Non
 async def test_remaining_worker_takes_over_all_connections() -> None:
     """The remaining worker has as many connections as both workers had."""
     think = ThinkTime(seconds=0.1)
-    outcome = await run_with_loss({"concurrency": 10, "requests": 60, "think_time": think}, at=1)
-    assert outcome.total("completed") == 60
+    outcome = await run_with_loss({"concurrency": 10, "requests": 200, "think_time": think}, at=1)
+    assert outcome.total("completed") == 200
     assert max(tick.connections for tick in outcome.ticks if tick.worker == 0) > 5
 
 

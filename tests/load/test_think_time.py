@@ -122,7 +122,7 @@ async def test_counted_run_does_not_wait_for_last_think_time() -> None:
 
 async def test_close_during_think_time_reconnects_without_error() -> None:
     async with serving(once(SMALL)) as server:
-        outcome = await engine_load(plan(server.url, requests=10, concurrency=2, think_time=ThinkTime(seconds=0.05)))
+        outcome = await engine_load(plan(server.url, requests=10, concurrency=5, think_time=ThinkTime(seconds=0.5)))
         assert len(server.connections) == 10
     assert outcome.total("completed") == 10
     assert outcome.errors == {} and outcome.total("retries") == 0

@@ -61,7 +61,7 @@ async def test_change_extends_run_until_verdict(live: Live, monkeypatch: pytest.
     assert await end_reason(live) == "completed"
 
 
-@pytest.mark.parametrize("extend", [0.0, 7.0])
+@pytest.mark.parametrize("extend", [0.0, 15.0])
 async def test_extension_ends_at_limit_of_plan(live: Live, extend: float) -> None:
     session, source = live
     source.load.plan = replace(source.load.plan, extend=extend)

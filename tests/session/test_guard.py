@@ -16,7 +16,7 @@ from cockpit.model.host.samples import HostConfig
 from cockpit.model.load.plan import AccessLog, LoadPlan
 from cockpit.profiles.profile import Profile
 from cockpit.report.session import session_markdown
-from cockpit.session import live_tuning, rounds
+from cockpit.session import guard, live_tuning, rounds
 from cockpit.session.controls import LoadPhase
 from cockpit.session.guard import SessionGuard
 from cockpit.session.live_session import LiveSession
@@ -106,13 +106,13 @@ async def test_nothing_is_changed_without_a_limit_that_holds(tmp_path: Path, mon
 
 
 async def test_kept_change_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lease = 2 * LEASE
+    lease = 6 * LEASE
     async with guarded(tmp_path, monkeypatch, *LIMITS) as (live, _, _, conf):
         set_lease(monkeypatch, lease)
         change = asyncio.ensure_future(live.tuning.apply({"Level": "6"}))
         await live.session.until(lambda state: bool(state.changes and state.changes[-1].confirm_by))
         # The host keeps the change for longer than its lease.
-        ends = live.state.t + 1.5 * lease
+        ends = live.state.t + 1.1 * lease
         await live.session.until(lambda state: state.t > ends)
         live.tuning.confirm()
         (applied,) = await change
@@ -124,10 +124,12 @@ async def test_change_without_counts_is_rolled_back(tmp_path: Path, monkeypatch:
     async with guarded(tmp_path, monkeypatch, *LIMITS) as (live, _, _, conf):
         change = asyncio.ensure_future(live.tuning.apply({"Level": "6"}))
         await live.session.until(lambda state: bool(state.changes and state.changes[-1].confirm_by))
+        monkeypatch.setattr(guard, "BLIND", 600.0)
         await live.load.stop()
         ends = live.state.t + 2.0
         await live.session.until(lambda state: state.t > ends)
         assert not change.done() and "Level=6" in conf.read_text()
+        monkeypatch.setattr(guard, "BLIND", 0.5)
         with pytest.raises(ChangeRolledBack, match="requests are no longer counted"):
             await change
         assert conf.read_text() == BEFORE

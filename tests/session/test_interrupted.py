@@ -2,6 +2,7 @@
 
 import os
 import sys
+from unittest.mock import AsyncMock
 
 import pytest
 from msgspec.structs import replace
@@ -56,10 +57,9 @@ async def test_interrupted_change_is_resolved_on_screen(
     async with running(
         Session(source, listen=lambda events: notes.extend(event.text for event in events if isinstance(event, Note)))
     ):
-        await until(lambda: source.tuning.interrupted.changes)
         name = change.name.rpartition("-")[2]
         incomplete = "is incomplete: its new values may be active"
-        assert any(f"change {name} of " in note and incomplete in note for note in notes)
+        await until(lambda: any(f"change {name} of " in note and incomplete in note for note in notes))
         (action,) = [action for action in source.controls.actions if action.name == "unfinished"]
         assert "KeepAlive On → Off" in action.prompt and action.prompt.endswith("undo or finish")
         with pytest.raises(UsageError, match="type undo or finish"):
@@ -134,7 +134,7 @@ async def test_restore_does_not_depend_on_the_target(server: Server, url: str) -
 
 
 async def test_values_are_restored_once_every_rollback_is_complete(
-    server: Server, shell: FaultyShell, url: str
+    server: Server, shell: FaultyShell, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file has its original value, and the running server has not."""
     past = await partial_rollback(server, shell)
@@ -146,6 +146,9 @@ async def test_values_are_restored_once_every_rollback_is_complete(
         with pytest.raises(ChangeFailed, match="boom"):
             await recover(live, ["KeepAlive"], 0.0, 0.0)
         assert await restore(live, *original, past.facts.when + 1) == {}, "it is older"
+        with monkeypatch.context() as patch:
+            patch.setattr(live.tuning, "history", AsyncMock(return_value=[replace(past, left=("file",))]))
+            assert await restore(live, *original, 0.0) == {}, "a file with the right values"
         (server.root / "cause").unlink()
         reloads = server.reloads
         assert await restore(live, *original, 0.0) == {} and server.reloads > reloads
@@ -164,10 +167,15 @@ async def test_partial_rollback_is_left_on_screen(server: Server, shell: FaultyS
         source.tuning.interrupted.changes = [("web2", interrupted)]
         await source.tuning.interrupted.find("web1")
         assert source.tuning.interrupted.changes == [("web2", interrupted), ("web1", past)]
-        source.tuning.interrupted.changes = [("web1", past)]
+        # Another rollback that leaves something is noticed, so that it can be left.
+        source.tuning.interrupted.changes = [("web1", interrupted)]
+        with pytest.raises(ChangeFailed, match="boom"):
+            await action.run("undo")
+        assert source.tuning.interrupted.changes == [("web1", past)]
         await action.run("leave")
         await source.tuning.interrupted.find("web1")
         assert source.tuning.interrupted.changes == []
+        assert [past.state for past in await source.tuning.history("web1")] == ["left as it is"]
 
 
 async def test_partial_rollback_that_a_newer_change_ended_is_not_offered(

@@ -123,13 +123,14 @@ async def test_nothing_waits_for_confirmation_once_it_is_closed() -> None:
 
 async def test_end_of_generated_load_exceeds_no_limit(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     session, source = live
-    monkeypatch.setattr(guard, "BLIND", 0.5)
     source.tuning._changes._guard = SessionGuard(("errors < 50%",), False, source._live_events)
     await source.load.start()
     await until(session, lambda state: bool(state.segment and state.segment.counts.completed))
     applying = asyncio.ensure_future(source.tuning.apply({"Level": "7"}, confirm_within=600))
     await until(session, lambda state: bool(state.changes and state.changes[-1].confirm_by is not None))
     await source.load.stop()
+    await until(session, lambda state: state.running is None)
+    monkeypatch.setattr(guard, "BLIND", 0.5)
     ends = session.state.t + 1.5
     await until(session, lambda state: state.t > ends)
     source.tuning.confirm()
@@ -262,6 +263,8 @@ async def test_value_that_can_be_read_again_is_reported(live: Live, tmp_path: Pa
     await source.tuning.read_host("web1")
     await until(session, lambda state: bool(state.knobs["Level"].detail))
     (tmp_path / "gone").rename(conf)
+    # Also after a change of another knob.
+    source.tuning._reader.update([])
     await source.tuning._reader.read_changed("web1")
     state = await until(session, lambda state: not state.knobs["Level"].detail)
     assert state.knobs["Level"].value == "5"

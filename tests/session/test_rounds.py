@@ -88,8 +88,8 @@ async def test_each_round_measures_both_settings_after_own_set_up(live: Live, tm
 
 async def test_rounds_extend_current_run_and_leave_it_running(live: Live) -> None:
     session, source = live
-    await source.load.start(replace(source.load.plan, duration=5.0))
-    await source.tuning.compare_in_rounds({"Level": "7"}, SHORT._replace(seconds=1.5), FinalSide.RESTORED)
+    await source.load.start(replace(source.load.plan, duration=10.0))
+    await source.tuning.compare_in_rounds({"Level": "7"}, SHORT._replace(seconds=3.0), FinalSide.RESTORED)
     state = await ended(live)
     assert state.runs == 1 and state.rounds[0].begun.run == 1
     # The planned end of the run takes effect after the rounds.

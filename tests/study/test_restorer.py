@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -9,6 +10,7 @@ from cockpit.model.host.samples import HostConfig
 from cockpit.model.knobs import Knob, ServerAction
 from cockpit.study import restorer
 from cockpit.study.journal import Journal, read_journal, write_journal
+from cockpit.tuning.applied import ChangeFailed
 
 REFUSED = 3
 
@@ -64,6 +66,16 @@ def test_attempts_restore_each_reachable_host_and_log_each_reason_once(
     left = read_journal(tmp_path)
     assert left is not None and (left.knobs, left.touched) == (knobs[:1], True)
     assert left.actions == journal.actions[1:], "it waits until all knobs are restored"
+
+
+def test_incomplete_rollback_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each attempt reloads the server."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    write_journal(tmp_path, Journal(name="study", fingerprint="f", touched=True))
+    monkeypatch.setattr(restorer, "restore_settings", AsyncMock(side_effect=ChangeFailed("a file is left")))
+    monkeypatch.setattr(restorer, "PAUSE", 0)
+    assert restorer.attempts(tmp_path, time.monotonic() + 600) == 1
+    assert (tmp_path / restorer.LOG).read_text() == "a file is left\n"
 
 
 async def test_restorer_imports_no_module_of_the_working_directory(

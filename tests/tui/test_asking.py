@@ -64,8 +64,9 @@ async def test_keys_for_another_screen_answer_no_question(monkeypatch: pytest.Mo
     async with running_app(size=(80, 24)) as (pilot, source):
         source.controls.question = question = make_question()
         await open_question(pilot)
-        await press(pilot, "q", "enter", "escape")
-        assert not question.given.done() and pilot.app.screen.query_one(Input).value == ""
+        await press(pilot, "enter", "escape", "q")
+        await until(pilot, lambda: pilot.app.screen.query_one(Input).value == "")
+        assert not question.given.done()
 
 
 async def test_closed_queue_declines_open_and_later_questions() -> None:

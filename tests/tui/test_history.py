@@ -32,6 +32,7 @@ async def test_history_of_the_selected_profile_is_shown() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await wait_listed(pilot)
         await pilot.press("X")
+        await until(pilot, lambda: isinstance(app.screen, HistoryScreen))
         screen = app.screen
         assert isinstance(screen, HistoryScreen)
         shown = screen.query_one("#text", Static)

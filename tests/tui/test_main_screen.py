@@ -1,6 +1,7 @@
 """Keys of the main screen, also in quick succession, and its notices."""
 
 import asyncio
+import time
 
 import pytest
 from textual.events import Key, Paste
@@ -148,6 +149,21 @@ async def test_burst_of_keys_reaches_prompt() -> None:
         await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
         await press(pilot, "plus")
         await until(pilot, lambda: source.controls.done[2:] == [("more", "")])
+
+
+async def test_burst_of_keys_reaches_prompt_after_a_pause_of_the_process() -> None:
+    async with running_app() as (pilot, source):
+        burst(pilot, *"mq", "enter")
+
+        def pause(passes: int) -> None:
+            """Stop the event loop after this many passes, while the prompt opens."""
+            if passes:
+                asyncio.get_running_loop().call_soon(pause, passes - 1)
+            else:
+                time.sleep(1.1)
+
+        pause(3)
+        await until(pilot, lambda: source.controls.done == [("mark", "q")])
 
 
 async def test_burst_of_keys_reaches_screen_opened_by_binding() -> None:

@@ -29,7 +29,7 @@ from cockpit.tui.start.screen import StartScreen
 from tests.cli.terminals import on_terminal
 from tests.cli.test_headless import COCKPIT
 from tests.commands import cockpit
-from tests.tui.driving import until, wait_idle
+from tests.tui.driving import press, until, wait_idle
 from tests.tui.screens import rendered_text
 from tests.tui.test_start import exit_choice, running_start_app, start_app, start_screen, widget_text
 
@@ -54,7 +54,7 @@ def choices() -> StartChoices:
 async def select(pilot: Pilot[Choice], name: str) -> None:
     """Move down to a profile."""
     while selected(pilot) != name:
-        await pilot.press("down")
+        await press(pilot, "down")
 
 
 def selected(pilot: Pilot[Choice]) -> str:
@@ -172,9 +172,9 @@ async def test_unknown_server_on_target_port_selects_no_knobs(world: DemoServers
             # Apache has no such setting; an Apache may run on this machine beside the demo's server.
             knobs = found.query_one("#knobs", Checklist)
             while knobs.selected != ["here\nMaxClients"]:
-                await pilot.press("space")
+                await press(pilot, "space")
                 if knobs.selected != ["here\nMaxClients"]:
-                    await pilot.press("space", "down")
+                    await press(pilot, "space", "down")
             assert found.draft().hosts[0].watched.startswith("demo-http-"), "the tuned server is watched"
             preview = found.query_one("#text", Static)
             await until(pilot, lambda: 'directive = "MaxClients"' in str(preview.content))

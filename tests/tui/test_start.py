@@ -29,7 +29,7 @@ from cockpit.tuning.discovery.local_servers import LocalServer
 from tests.tui.driving import press, text_of, until, wait_idle
 
 NOW = dt.datetime(2026, 11, 21, 15, 0)
-WALL = dt.datetime(2026, 11, 21, 14, 5).timestamp()
+WALL = dt.datetime(2026, 11, 21, 14, 5, tzinfo=dt.UTC).timestamp()
 PROFILES = Path(__file__).parents[2] / "profiles"
 
 
@@ -100,7 +100,7 @@ async def exit_choice(pilot: Pilot[Choice], app: StartApp) -> Choice | None:
 async def select(pilot: Pilot[Choice], choice: Choice) -> None:
     """Move down to a line of the list."""
     while start_screen(pilot).selected is None or start_screen(pilot).selected.choice != choice:
-        await pilot.press("down")
+        await press(pilot, "down")
 
 
 async def test_start_screen_lists_and_filters_demo_profiles_and_recordings() -> None:

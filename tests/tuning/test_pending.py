@@ -240,7 +240,7 @@ async def test_applied_change_is_undone_before_a_partial_rollback(server: Server
     history = await Tuner().history(shell, "web1")
     assert unfinished(history) == [past] and next_to_undo(history) == history[0]
     await Tuner().accept(shell, "web1", past)
-    assert (await Tuner().history(shell, "web1"))[-1].state == "rolled back"
+    assert (await Tuner().history(shell, "web1"))[-1].state == "left as it is"
 
 
 @pytest.mark.parametrize("state", ["gone", "never armed"])

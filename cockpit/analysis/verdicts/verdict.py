@@ -181,7 +181,8 @@ def _judged(
             *(() if verdict.adjusted else speed_warnings(before, after)),
         ),
         growing=any(window.growing for window in (*before, *after)),
-        profiles=profile_differences(before, after),
+        # CPU/request is that of the server also while the generator was the bottleneck.
+        profiles=profile_differences(*([each.with_saturated() for each in side] for side in (before, after))),
     )
     verdict = weighed(with_objections(verdict, against, lost_hosts(before, after)), loads, before[0].plan.open)
     side = saturated_side(before, after)

@@ -163,7 +163,7 @@ async def _set(options: Namespace, profile: Profile) -> None:
 
 
 async def _undo(options: Namespace, profile: Profile) -> None:
-    """Undo the named change, else an unfinished change, else the newest applied change."""
+    """Undo the named change, else an interrupted one, else the newest applied one, else an incomplete rollback."""
     progress = ChangeProgress(profile.knobs, as_json=options.json)
     async with _live(profile, options, profile.knobs, every_host=True, record=True, listen=progress.feed) as live:
         histories, unread = await _histories(live)

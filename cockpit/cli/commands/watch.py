@@ -21,6 +21,7 @@ from cockpit.hosts.target_host import is_on_host
 from cockpit.hosts.transport import open_shell
 from cockpit.model.errors import UsageError
 from cockpit.model.host.samples import HostConfig
+from cockpit.model.load.checks import conflict
 from cockpit.model.load.plan import AccessLog, LoadPlan, url_without_password
 from cockpit.model.text import sanitize
 from cockpit.profiles.profile import LogTiming, Profile
@@ -68,6 +69,8 @@ def with_timings(profile: Profile, logs: Sequence[tuple[AccessLog, LogChange | N
 
 def hosts_of(profile: Profile, options: Namespace) -> tuple[HostConfig, ...]:
     """Return the hosts of the profile, else those of the flags. Raises UsageError."""
+    if profile.hosts and options.host:
+        raise UsageError(conflict("the hosts of the profile", "leave it out, or name a URL"), "--host")
     hosts = profile.hosts or tuple(hosts_named(options.host))
     if not hosts:
         raise UsageError("no host to read the access log on; add --host, or name a profile with hosts")

@@ -6,7 +6,6 @@ All requests that start in one wake-up leave in one send.
 from __future__ import annotations
 
 import errno
-from collections import deque
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -56,7 +55,7 @@ class Http2Output(LoadSocket):
         self._answers = 0
         # Bytes that may be sent on the connection, and first on a stream; streams that wait for a window.
         self._window = self._stream_window = FIRST_WINDOW
-        self._blocked: deque[Http2Stream] = deque()
+        self._blocked: dict[Http2Stream, None] = {}
 
     def submit(self, stream: Http2Stream) -> None:
         """Send the request of a stream as soon as the server allows it."""
@@ -109,7 +108,7 @@ class Http2Output(LoadSocket):
             size = min(len(rest), stream.window, self._window, FRAME_LIMIT)
             if size <= 0:
                 stream.unsent = rest
-                self._blocked.append(stream)
+                self._blocked[stream] = None
                 return
             flags = END_STREAM if size == len(rest) else 0
             self._out += (size.to_bytes(3, "big") + bytes((DATA, flags)) + name, bytes(rest[:size]))
@@ -137,8 +136,8 @@ class Http2Output(LoadSocket):
         self._send_blocked()
 
     def _send_blocked(self) -> None:
-        for _ in range(len(self._blocked)):
-            stream = self._blocked.popleft()
+        blocked, self._blocked = self._blocked, {}
+        for stream in blocked:
             if stream.unsent is not None and self._streams.get(stream.number) is stream:
                 self._send_body(stream)
 

@@ -52,6 +52,10 @@ class HostPromptScreen(Dialog[None]):
     def on_mount(self) -> None:
         self.set_interval(CHECK_INTERVAL, self._still_asked)
 
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if event.value and not self.is_seen:
+            event.input.clear()
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
         text = event.value
         event.input.clear()

@@ -159,8 +159,8 @@ class StartScreen(Screen[None]):
         if self._servers.done():
             choices = replace(choices, servers=self._servers.result())
         selected = self.selected
-        if selected is not None and selected is not BEGIN[0]:
-            # The user moved there while the list was loading.
+        if selected is not None and (selected is not BEGIN[0] or self._offers is not None):
+            # The user may have moved there.
             self._at = selected.choice
         self._offers, self._lines = choices, []
         self.fill()

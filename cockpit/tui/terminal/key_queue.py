@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from textual.app import App
@@ -23,8 +22,8 @@ from cockpit.tui.key_table import AppKey
 # Passes through the message queues: for the key, for the message that it causes (Input.Submitted), and for the message
 # caused by that one (a focus by call_later).
 _PASSES = 3
-# Seconds after which the next key is handled in any case.
-_TIMEOUT = 1.0
+# Waits, and seconds of each, after which the next key is handled in any case. A pause of the process counts as one.
+_WAITS, _WAIT = 10, 0.1
 # Handled at once, ahead of waiting keys.
 _INTERRUPT = AppKey.INTERRUPT.key
 
@@ -52,9 +51,7 @@ class KeyQueue:
                 screen = self._app.screen
                 target = self._app.focused or screen
                 await self._handle(self._waiting.popleft())
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_TIMEOUT):
-                        await self._effect(target, screen)
+                await _bounded(self._effect(target, screen))
         except Exception as error:
             # Textual then reports it like an error in a message handler.
             self._app.call_later(_fail, error)
@@ -69,6 +66,17 @@ class KeyQueue:
         if self._app.screen_stack and self._app.screen is not screen:
             await _reached(self._app.screen, self._app.screen.call_after_refresh)
             await _reached(self._app, self._app.call_later)
+
+
+async def _bounded(effect: Coroutine[Any, Any, None]) -> None:
+    task = asyncio.create_task(effect)
+    try:
+        for _ in range(_WAITS):
+            await asyncio.wait([task], timeout=_WAIT)
+            if task.done():
+                return await task
+    finally:
+        task.cancel()
 
 
 def _fail(error: Exception) -> None:

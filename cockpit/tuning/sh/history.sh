@@ -8,6 +8,7 @@ for change in "$changes"/*/; do
     case $phase in
         confirmed) state=applied ;;
         undone) state='rolled back' ;;
+        kept) state='left as it is' ;;
         partial) state='not rolled back completely' ;;
         undoing) state='being rolled back' ;;
         guarded | arming) state='under way' ;;

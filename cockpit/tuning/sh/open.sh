@@ -17,8 +17,8 @@ prune() {
     done
 }
 chmod 700 -- "$base" && usable "$base/changes" && usable "$changes" || refuse "no place for a backup in $base"
-prune "$most_kept" 'undone dropped unarmed'
-prune "$most_applied" 'confirmed undone dropped unarmed'
+prune "$most_kept" 'undone kept dropped unarmed'
+prune "$most_applied" 'confirmed undone kept dropped unarmed'
 change=$(mktemp -d -- "$changes/$(date -u +%Y%m%dT%H%M%SZ)-XXXXXX") || exit 4
 boot
 printf '%s %s %s\n' "$machine" "$boot" "$(uname -n)" >"$change/machine" 2>/dev/null || {

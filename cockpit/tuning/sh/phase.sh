@@ -1,9 +1,9 @@
 # recorded FILE: whether the process with the identity in the file is running; sets $process to its PID.
 # unrestored OUTCOME: whether an undo left a file, a value or the running server as changed; sets $left to these words.
-# phase CHANGE: sets $phase to confirmed, dropped, undone, partial (undone, but see unrestored, and the user has not
-# accepted that by the file `kept`), undoing, guarded, arming, unarmed (nothing was touched), or abandoned: it was armed, but neither a guard nor an undo is running. An undo
-# that was killed, or left something, is continued by the process that creates a link `after-IDENTITY`, which only one
-# process can do; $by is the last in this chain.
+# phase CHANGE: sets $phase to confirmed, dropped, undone, partial (undone, but see unrestored), kept (the same, and the
+# user has accepted it by the file `kept`), undoing, guarded, arming, unarmed (nothing was touched), or abandoned: it was
+# armed, but neither a guard nor an undo is running. An undo that was killed, or left something, is continued by the
+# process that creates a link `after-IDENTITY`, which only one process can do; $by is the last in this chain.
 recorded() {
     recorded=
     { read -r recorded <"$1"; } 2>/dev/null
@@ -29,7 +29,7 @@ phase() {
             undo-*)
                 if [ -e "$1/outcome" ]; then
                     phase=undone
-                    [ -e "$1/kept" ] || ! unrestored "$1/outcome" || phase=partial
+                    ! unrestored "$1/outcome" || { [ -e "$1/kept" ] && phase=kept || phase=partial; }
                 elif undoer "$1"; then phase=undoing
                 else phase=abandoned
                 fi

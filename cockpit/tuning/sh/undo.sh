@@ -11,7 +11,7 @@ claim() {
     phase "$change"
     case $phase in
         confirmed | dropped) echo "it was $phase before"; exit 0 ;;
-        undone) cat -- "$change/outcome"; exit 0 ;;
+        undone | kept) cat -- "$change/outcome"; exit 0 ;;
         undoing) echo 'it is being undone'; exit 0 ;;
         partial) ! undoer "$change" || { echo 'it is being undone'; exit 0; } ;;
     esac

@@ -86,11 +86,11 @@ import socket, subprocess, time
 held = [socket.create_connection(("127.0.0.1", {port})) for _ in range({clients})]
 for one in held:
     one.sendall(b"{sends}")
-old, new = "", None
-while old != new:
+seen = []
+while len(seen) < 3 or len(set(seen[-3:])) > 1:
     time.sleep(1.2)
-    old, new = new, subprocess.getoutput("{command}")
-print(new)
+    seen.append(subprocess.getoutput("{command}"))
+print(seen[-1])
 '"""
 
 

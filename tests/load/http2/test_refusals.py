@@ -14,7 +14,10 @@ from cockpit.load.http2.frames import (
     number_bytes,
     reset,
     settings,
+    window_update,
 )
+from cockpit.load.http2.output import Http2Output
+from cockpit.load.http2.stream import Http2Stream
 from cockpit.load.preflight import preflight
 from cockpit.model.errors import TargetError, UsageError
 from tests.load.certificates import certificate, server_context, trusting
@@ -124,6 +127,21 @@ async def test_a_limit_of_streams_that_changes() -> None:
     assert outcome.statuses == {200: 60}
 
 
+async def test_bodies_that_are_no_longer_sent_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server responds before it has read them, and opens no window."""
+    waiting: list[int] = []
+
+    def count(output: Http2Output, stream: Http2Stream) -> None:
+        send(output, stream)
+        waiting.append(len(output._blocked))
+
+    send = Http2Output._send_body
+    monkeypatch.setattr(Http2Output, "_send_body", count)
+    early = sends(lambda number: response(number) + window_update(number, 1))
+    outcome, _ = await engine_run(early, http="2", requests=40, concurrency=1, method="POST", body="b" * 200_000)
+    assert outcome.statuses == {200: 40} and max(waiting) == 1
+
+
 async def test_a_window_that_never_opens() -> None:
     closed = settings({frames.INITIAL_WINDOW_SIZE: 0}) + SETTINGS_ACK
 
@@ -160,7 +178,7 @@ async def test_a_silent_server_gets_no_more_requests_on_the_connection() -> None
     async def nothing(peer: FrameClient, number: int) -> None:
         pass
 
-    outcome, server = await engine_run(framed(nothing), http="2", requests=4, concurrency=1, timeout=0.1)
+    outcome, server = await engine_run(framed(nothing), http="2", requests=4, concurrency=1, timeout=1.0)
     assert outcome.errors == {"timeout": 4}
     assert len(server.connections) == 2
 
