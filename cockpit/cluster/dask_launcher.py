@@ -209,8 +209,8 @@ class DaskLauncher:
             except TimeoutError:
                 if machine.silence > machine.timeout:
                     self._lose(machine, f"no answer for {machine.silence:.1f} s")
-            except OSError:  # Dask could not reach it: the scheduler's event may come later
-                self._lose(machine, WORKER_ENDED)
+            except OSError as error:  # of Dask, without a number, if the scheduler's event comes later
+                self._lose(machine, _reason(error) if error.errno else WORKER_ENDED)
             except Exception as error:  # an error of Dask, or any exception of the generator
                 self._lose(machine, _reason(error))
             else:

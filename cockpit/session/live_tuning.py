@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 
 from cockpit.analysis.rounds import WASHOUT, RoundsPlan
@@ -180,10 +180,6 @@ class LiveTuning:
                 finally:
                     if not (report.active and report.letter in self._changes.active):
                         self.extension.release()
-        for host in {host for host, _ in self.interrupted.changes} & {change.host for change in changes}:
-            # A newer change ends an incomplete rollback of the same value.
-            with suppress(CockpitError):
-                await self.interrupted.find(host)
         return tuple(changes)
 
     def confirm(self) -> None:

@@ -81,12 +81,11 @@ async def end_changes(live: LiveSession, host: str) -> None:
 
 
 async def complete_rollbacks(live: LiveSession, host: str, knobs: Collection[str], since: float) -> None:
-    """Roll back again each change of the knobs since `since` (epoch s) whose rollback left more on the host than a file
-    with the right values. Raises ChangeFailed if that leaves something again; HostError, ChangeRefused."""
+    """Roll back again each change of the knobs since `since` (epoch s) whose rollback left something on the host.
+    Raises ChangeFailed if that leaves something again; HostError, ChangeRefused."""
     for past in unfinished(await live.tuning.history(host)):
         touched = {setting.knob for setting in past.facts.settings}
-        recent = past.facts.when >= since and past.left != ("file",)
-        if past.state == HistoryState.PARTIAL and recent and touched & set(knobs):
+        if past.state == HistoryState.PARTIAL and past.facts.when >= since and touched & set(knobs):
             await live.tuning.interrupted.undo(host, past)
 
 

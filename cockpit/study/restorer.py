@@ -26,9 +26,10 @@ from cockpit.study.journal import FolderLock, Journal, LockRole, read_journal, w
 from cockpit.study.standby import DONE, READY
 from cockpit.tuning.applied import ChangeFailed
 
-# Seconds for which unreachable hosts are retried, and between two attempts.
+# Seconds for which unreachable hosts are retried, and between two attempts; after an incomplete rollback, which reloads
+# the server at each attempt.
 TRIES_FOR = 600.0
-PAUSE = 5.0
+PAUSE, PAUSE_AFTER_RELOAD = 5.0, 60.0
 LOG = "restorer.log"
 
 
@@ -103,15 +104,14 @@ def attempts(folder: Path, deadline: float) -> int:
             return 0
         except CockpitError as error:
             why = sanitize(str(error), 1000)
-            # Each attempt would reload the server again.
-            is_final = isinstance(error, ChangeFailed) and not error.is_loss
+            pause = PAUSE_AFTER_RELOAD if isinstance(error, ChangeFailed) else PAUSE
         if why != reported:
             with os.fdopen(open_new(folder / LOG, os.O_APPEND), "a") as log:
                 log.write(f"{why}\n")
             reported = why
-        if is_final or time.monotonic() > deadline:
+        if time.monotonic() > deadline:
             return 1
-        time.sleep(PAUSE)
+        time.sleep(pause)
 
 
 async def restore_settings(folder: Path, journal: Journal, recording: Path) -> Journal:
@@ -138,7 +138,7 @@ async def restore_settings(folder: Path, journal: Journal, recording: Path) -> J
     left = journal.left_on(failed)
     write_journal(folder, left)
     if failed:
-        raise max(failed.values(), key=lambda error: error.is_loss)
+        raise max(failed.values(), key=lambda error: isinstance(error, ChangeFailed))
     return left
 
 

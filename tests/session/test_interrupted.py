@@ -2,7 +2,6 @@
 
 import os
 import sys
-from unittest.mock import AsyncMock
 
 import pytest
 from msgspec.structs import replace
@@ -134,7 +133,7 @@ async def test_restore_does_not_depend_on_the_target(server: Server, url: str) -
 
 
 async def test_values_are_restored_once_every_rollback_is_complete(
-    server: Server, shell: FaultyShell, url: str, monkeypatch: pytest.MonkeyPatch
+    server: Server, shell: FaultyShell, url: str
 ) -> None:
     """The file has its original value, and the running server has not."""
     past = await partial_rollback(server, shell)
@@ -146,9 +145,6 @@ async def test_values_are_restored_once_every_rollback_is_complete(
         with pytest.raises(ChangeFailed, match="boom"):
             await recover(live, ["KeepAlive"], 0.0, 0.0)
         assert await restore(live, *original, past.facts.when + 1) == {}, "it is older"
-        with monkeypatch.context() as patch:
-            patch.setattr(live.tuning, "history", AsyncMock(return_value=[replace(past, left=("file",))]))
-            assert await restore(live, *original, 0.0) == {}, "a file with the right values"
         (server.root / "cause").unlink()
         reloads = server.reloads
         assert await restore(live, *original, 0.0) == {} and server.reloads > reloads
